@@ -2,14 +2,15 @@
 //
 // The example of graph.h with y recomputed in the backward pass (h is kept) reads
 //
-//   compute 0 | compute 1, compute 2, free y          (forward; forward_end is after these)
-//   compute 3 | compute 1, compute 4, free dy, h, y | compute 5, free dh
+//   compute 0, compute 1, compute 2, free y          (forward; forward_end is after these)
+//   compute 3, free dloss, compute 1, free h, compute 4, free dy, free y, compute 5, free dh
 //
 // What an action means, for every piece of code that reads schedules:
 //   * compute op: every input is alive. All outputs are allocated, so the bytes inside the op are those alive before it plus all
 //     its outputs plus its workspace. An output that was alive already keeps its old instance and the new one is dropped
 //     when the op ends.
-//   * free value: it is alive, not resident, and its retention allows it.
+//   * free value: it is alive, not resident, and its retention allows it. What is kept until the forward pass ends may go once
+//     the last forward op has run: before the tangents appear.
 //   * when the forward pass ends, the tangents appear.
 //   * a random op that is computed again later holds rng_state_bytes from its first compute (inside included) until its last
 //     one ends, and every compute but the first holds as many bytes more while it runs (the stream's own state, set aside).
