@@ -23,7 +23,7 @@ struct Simulation {
 // Assumes that verify(graph, schedule) found nothing; throws std::invalid_argument otherwise.
 Simulation simulate(const TrainingGraph& graph, const Schedule& schedule);
 
-// Values alive while action `at` runs (outputs included), largest first: who holds the memory at the peak.
+// Charged values alive while action `at` runs (outputs included), largest first: who holds the memory at the peak.
 std::vector<ValueId> alive_at(const TrainingGraph& graph, const Schedule& schedule, std::size_t at);
 
 }  // namespace rockmate
