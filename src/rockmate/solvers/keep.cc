@@ -1,0 +1,130 @@
+#include "rockmate/solvers/keep.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "rockmate/schedule/schedule.h"
+#include "rockmate/solvers/sequence_memory.h"
+
+namespace rockmate {
+namespace {
+
+constexpr int kMaxPasses = 6;
+
+// One pass over all recomputations of a sequence. Lifetimes that grow are added to `inside_`; those that shrink (inputs that a
+// removed op no longer reads) are found by the next pass.
+class RemovalPass {
+ public:
+  RemovalPass(const TrainingGraph& graph, const std::vector<OpId>& sequence)
+      : graph_(graph), sequence_(sequence), memory_(graph, sequence), inside_(memory_.inside()), writes_(graph.num_values()) {
+    for (ValueId v = 0; v < graph.num_values(); ++v) {
+      for (const auto& event : memory_.events(v)) {
+        if (event.is_write) writes_[v].push_back(event.position);
+      }
+    }
+  }
+
+  Bytes peak_bytes() const { return memory_.peak_bytes(); }
+
+  std::vector<OpId> run(Bytes budget_bytes) {
+    removed_.assign(sequence_.size(), false);
+    for (int position : candidates()) removed_[position] = try_remove(position, budget_bytes);
+    std::vector<OpId> left;
+    for (std::size_t i = 0; i < sequence_.size(); ++i) {
+      if (!removed_[i]) left.push_back(sequence_[i]);
+    }
+    return left;
+  }
+
+ private:
+  // Positions of recomputations, the most time per byte first.
+  std::vector<int> candidates() const {
+    std::vector<bool> seen(graph_.num_ops(), false);
+    std::vector<int> positions;
+    std::vector<double> score(sequence_.size(), 0);
+    for (std::size_t i = 0; i < sequence_.size(); ++i) {
+      const OpId op = sequence_[i];
+      if (seen[op]) {
+        Bytes bytes = 1;
+        for (ValueId v : graph_.ops[op].outputs) bytes += charged_bytes(graph_.values[v]);
+        score[i] = graph_.ops[op].time_us / static_cast<double>(bytes);
+        positions.push_back(static_cast<int>(i));
+      }
+      seen[op] = true;
+    }
+    std::stable_sort(positions.begin(), positions.end(), [&](int a, int b) { return score[a] > score[b]; });
+    return positions;
+  }
+
+  struct Extension {
+    int begin, end;
+    Bytes bytes;
+  };
+
+  bool try_remove(int position, Bytes budget_bytes) {
+    extensions_.clear();
+    int begin = position;
+    for (ValueId v : graph_.ops[sequence_[position]].outputs) {
+      const Value& value = graph_.values[v];
+      if (value.retention == Retention::kUntilStepEnd || charged_bytes(value) == 0) continue;
+      const auto [last_before, last_after] = last_reads(v, position);
+      if (last_after < 0) continue;
+      extensions_.push_back({last_before + 1, position, value.bytes});
+      begin = std::min(begin, last_before + 1);
+    }
+    if (extensions_.size() == 1) {
+      const auto [b, e, bytes] = extensions_[0];
+      for (int i = b; i < e; ++i) {
+        if (inside_[i] + bytes > budget_bytes) return false;
+      }
+    } else {
+      for (int i = begin; i < position; ++i) {
+        Bytes bytes = inside_[i];
+        for (const Extension& x : extensions_) bytes += i >= x.begin ? x.bytes : 0;
+        if (bytes > budget_bytes) return false;
+      }
+    }
+    for (const Extension& x : extensions_) {
+      for (int i = x.begin; i < x.end; ++i) inside_[i] += x.bytes;
+    }
+    for (ValueId v : graph_.ops[sequence_[position]].outputs) std::erase(writes_[v], position);
+    return true;
+  }
+
+  // The last read before `position` of the instance before it, and the last read of the instance written there, or -1.
+  std::pair<int, int> last_reads(ValueId v, int position) const {
+    const auto here = std::lower_bound(writes_[v].begin(), writes_[v].end(), position);
+    const int previous = *std::prev(here);
+    const int next = std::next(here) == writes_[v].end() ? static_cast<int>(sequence_.size()) : *std::next(here);
+    int before = previous, after = -1;
+    for (const auto& event : memory_.events(v)) {
+      if (event.is_write || removed_[event.position]) continue;
+      if (event.position < position) before = std::max(before, event.position);
+      if (event.position > position && event.position <= next) after = event.position;
+    }
+    return {before, after};
+  }
+
+  const TrainingGraph& graph_;
+  const std::vector<OpId>& sequence_;
+  SequenceMemory memory_;
+  std::vector<Bytes> inside_;
+  std::vector<std::vector<int>> writes_;
+  std::vector<bool> removed_;
+  std::vector<Extension> extensions_;
+};
+
+}  // namespace
+
+std::vector<OpId> keep_within(const TrainingGraph& graph, std::vector<OpId> sequence, Bytes budget_bytes) {
+  sequence = without_dead_recomputations(graph, sequence);
+  for (int i = 0; i < kMaxPasses; ++i) {
+    RemovalPass pass(graph, sequence);
+    std::vector<OpId> fewer = without_dead_recomputations(graph, pass.run(std::max(budget_bytes, pass.peak_bytes())));
+    if (fewer.size() == sequence.size()) break;
+    sequence = std::move(fewer);
+  }
+  return sequence;
+}
+
+}  // namespace rockmate
