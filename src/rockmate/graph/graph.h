@@ -78,7 +78,7 @@ struct Op {
 // ops is a topological order, all forward ops before all backward ops; a plan without recomputation runs it as it stands.
 struct TrainingGraph {
   std::string name;
-  std::string device;         // e.g. "cpu"
+  std::string device;  // e.g. "cpu"
   std::vector<Op> ops;
   std::vector<Value> values;
   Bytes rng_state_bytes = 0;  // device bytes that one saved generator state costs; charged for each random op recomputed

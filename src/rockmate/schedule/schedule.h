@@ -6,7 +6,8 @@
 //   compute 3, free dloss, compute 1, free h, compute 4, free dy, free y, compute 5, free dh
 //
 // What an action means, for every piece of code that reads schedules:
-//   * compute op: every input is alive. All outputs are allocated, so the bytes inside the op are those alive before it plus all
+//   * compute op: every input is alive. All outputs are allocated, so the bytes inside the op are those alive before it plus
+//   all
 //     its outputs plus its workspace. An output that was alive already keeps its old instance and the new one is dropped
 //     when the op ends.
 //   * free value: it is alive, not resident, and its retention allows it. What is kept until the forward pass ends may go once

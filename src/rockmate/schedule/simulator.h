@@ -7,10 +7,10 @@
 namespace rockmate {
 
 struct Simulation {
-  Bytes peak_bytes = 0;           // the most bytes held at once, workspace included
-  std::size_t peak_action = 0;    // first action at which the peak is reached
-  Micros time_us = 0;             // sum over all computes
-  Micros recompute_time_us = 0;   // the part of it that is spent on ops computed before
+  Bytes peak_bytes = 0;             // the most bytes held at once, workspace included
+  std::size_t peak_action = 0;      // first action at which the peak is reached
+  Micros time_us = 0;               // sum over all computes
+  Micros recompute_time_us = 0;     // the part of it that is spent on ops computed before
   std::int32_t num_recomputed = 0;  // computes beyond each op's first
   // One entry per action: bytes held while it runs (for a free: before it) and after it.
   std::vector<Bytes> bytes_inside;
