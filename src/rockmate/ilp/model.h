@@ -44,9 +44,9 @@ class Model {
 
 struct SolveOptions {
   double time_limit_s = 60;
-  double relative_gap = 1e-3;                    // called optimal at this distance from the bound
-  std::vector<double> start;                     // a solution to begin from, one number per variable; empty for none
-  const std::atomic<bool>* stop = nullptr;       // polled during the solve; true ends it like a time limit
+  double relative_gap = 1e-3;               // called optimal at this distance from the bound
+  std::vector<double> start;                // a solution to begin from, one number per variable; empty for none
+  const std::atomic<bool>* stop = nullptr;  // polled during the solve; true ends it like a time limit
 };
 
 enum class Status : std::uint8_t {

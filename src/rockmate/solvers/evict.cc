@@ -35,9 +35,8 @@ class Descent {
   // One or several moves that lower the peak, or the number of positions that hold it; false when there is none.
   bool step() {
     std::vector<Move> moves = moves_at_peak();
-    std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
-      return a.score != b.score ? a.score > b.score : a.value < b.value;
-    });
+    std::sort(moves.begin(), moves.end(),
+              [](const Move& a, const Move& b) { return a.score != b.score ? a.score > b.score : a.value < b.value; });
     const std::size_t batch = 1 + sequence_.size() / kOpsPerExtraMove;
     if (batch > 1 && moves.size() > batch && attempt({moves.begin(), moves.begin() + static_cast<long>(batch)})) return true;
     int failures = 0;
