@@ -1,0 +1,149 @@
+"""The ``torch.compile`` backend."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
+
+from rockmate.lower import lower
+from rockmate.options import Options
+from rockmate.planning import check_budget
+from rockmate.step import StepPlan
+
+_local = threading.local()
+
+
+class CaptureOnly(Exception):
+    """Raised instead of running a captured step, inside :func:`capture_only`."""
+
+
+@contextmanager
+def capture_only() -> Iterator[None]:
+    """Calls of a compiled model capture and plan, then raise :class:`CaptureOnly` before anything of the model runs."""
+    _local.capture_only = True
+    try:
+        yield
+    finally:
+        _local.capture_only = False
+
+
+def rockmate_backend(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | Options | None = None
+) -> Callable[..., Any]:
+    """Backend for ``torch.compile(model, backend="rockmate", options={"budget": "4GiB"})``.
+
+    Args:
+        gm: the graph that Dynamo captured.
+        example_inputs: its inputs.
+        options: a mapping of the fields of :class:`rockmate.options.Options`.
+
+    Raises:
+        BudgetError: when the budget is nonsense, or no schedule of this graph meets it.
+    """
+    if not isinstance(options, Options):
+        options = Options.from_mapping(options)
+    check_budget(options.budget)
+    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs):
+        return _PerShape(gm, options)
+    return _CompiledGraph(gm, example_inputs, options)
+
+
+def _has_symbolic_size(arg: Any) -> bool:
+    return isinstance(arg, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in arg.shape)
+
+
+class _CompiledGraph:
+    """One Dynamo graph, planned at its sizes. Planned again when the gradients that arrive are not those expected."""
+
+    def __init__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> None:
+        self._gm = gm
+        self._options = options
+        self._compile(example_inputs, None)
+
+    def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None) -> None:
+        parameters = frozenset(i for i, arg in enumerate(inputs) if isinstance(arg, torch.nn.Parameter))
+        self._step = StepPlan(self._options, parameters, tangents)
+        # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step.
+        with torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True):
+            self._run = aot_autograd(
+                fw_compiler=_compile_forward,
+                bw_compiler=_compile_backward,
+                inference_compiler=lower_inference,
+                partition_fn=self._step.partition,
+                decompositions={},
+            )(self._gm, list(inputs))
+
+    def __call__(self, *args: Any) -> Any:
+        if getattr(_local, "capture_only", False):
+            raise CaptureOnly
+        if self._step.observed != self._step.expected:
+            self._compile(args, self._step.observed)
+        outputs = self._run(*args)
+        if self._step.plan is not None:
+            _leave_missing_gradients_out(outputs)
+        return outputs
+
+
+class _PerShape:
+    """A graph with symbolic sizes: planned once for each set of sizes it is called with."""
+
+    def __init__(self, gm: fx.GraphModule, options: Options) -> None:
+        self._gm = gm
+        self._options = options
+        self._by_shape: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        key = tuple(
+            (tuple(arg.shape), arg.stride(), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args
+        )
+        compiled = self._by_shape.get(key)
+        if compiled is None:
+            compiled = self._by_shape[key] = _CompiledGraph(self._gm, list(args), self._options)
+        return compiled(*args)
+
+
+def _compile_forward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+    _allow_retain_graph()
+    return lower(gm)
+
+
+def _compile_backward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+    _allow_retain_graph()
+    step = gm.meta.get("rockmate")
+    return step.backward_program(gm) if step is not None else lower(gm)
+
+
+def lower_inference(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+    """No gradients are wanted: nothing to plan, values die at their last use."""
+    return lower(gm)
+
+
+def _allow_retain_graph() -> None:
+    """No saved tensor is overwritten in place, so a second backward through a retained graph is fine: tell AOTAutograd."""
+    context = TracingContext.try_get()
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
+
+
+def _leave_missing_gradients_out(outputs: Any) -> None:
+    """Ask autograd to pass ``None`` for outputs that get no gradient, instead of filling zeros in.
+
+    Zeros the size of the logits would be allocated, and added to other gradients, for nothing.
+    """
+    seen: set[Any] = set()
+    for output in outputs if isinstance(outputs, (list, tuple)) else (outputs,):
+        function = getattr(output, "grad_fn", None)
+        for _ in range(3):  # an output may be a view of what the compiled function returned
+            if function is None or type(function).__name__ == "CompiledFunctionBackward":
+                break
+            function = function.next_functions[0][0] if function.next_functions else None
+        if function is not None and function not in seen and type(function).__name__ == "CompiledFunctionBackward":
+            seen.add(function)
+            function.set_materialize_grads(False)

@@ -1,0 +1,190 @@
+"""From the joint graph to the planner's TrainingGraph."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils._pytree import tree_map
+from torch.utils.flop_counter import flop_registry
+
+from rockmate import _planner
+from rockmate.joint import JointGraph, has_side_effects, is_random, module_of, tensor_leaves
+
+# What torch.get_rng_state() returns for the CPU generator. Other devices keep their state on the host.
+CPU_RNG_STATE_BYTES = 5056
+
+
+@dataclass
+class Capture:
+    """A TrainingGraph and the way back from its ids to the nodes of the joint graph.
+
+    ``joint.ops[i]`` is op ``i``; ``value_ids`` maps storages to values and ``storage_of`` is its inverse.
+    """
+
+    joint: JointGraph
+    training_graph: Any  # _planner.TrainingGraph
+    value_ids: dict[int, int]
+    storage_of: list[int]
+
+
+def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: set[int], name: str) -> Capture:
+    """Build the TrainingGraph of a joint graph.
+
+    Args:
+        joint: the graph, sorted out by :func:`rockmate.joint.read_joint_graph`.
+        num_mutated_inputs: so many of the first forward outputs are new contents of mutated inputs.
+        parameters: indices into ``joint.primals`` of those that are parameters or buffers.
+        name: the name of the graph, for reports.
+    """
+    values: list[dict[str, Any]] = []
+    value_ids: dict[int, int] = {}
+    storage_of: list[int] = []
+    nbytes = {
+        key: tensor.untyped_storage().nbytes()
+        for node in joint.storages
+        for tensor in tensor_leaves(node.meta.get("val"))
+        for key in [tensor.untyped_storage()._cdata]
+    }
+
+    def add_value(key: int, name: str, kind: str, producer: int = -1) -> int:
+        if key not in value_ids:
+            value_ids[key] = len(values)
+            storage_of.append(key)
+            values.append(
+                {"name": name, "bytes": nbytes[key], "kind": kind, "retention": "until_last_use", "producer": producer}
+            )
+        return value_ids[key]
+
+    for index, node in enumerate(joint.primals):
+        for tensor in tensor_leaves(node.meta.get("val")):
+            kind = "input" if index not in parameters else "parameter" if tensor.requires_grad else "buffer"
+            add_value(tensor.untyped_storage()._cdata, node.name, kind)
+    for node in joint.tangents:
+        for key in joint.storages.get(node, ()):
+            add_value(key, node.name, "tangent")
+    for node in joint.storages:
+        if node.op == "get_attr":
+            for key in joint.storages[node]:
+                add_value(key, node.name, "constant")
+
+    devices = {tensor.device for node in joint.ops for tensor in tensor_leaves(node.meta.get("val"))}
+    device = next((d for d in devices if d.type != "cpu"), torch.device("cpu"))
+    ops: list[dict[str, Any]] = []
+    for op_id, node in enumerate(joint.ops):
+        inputs = dict.fromkeys(
+            value_ids[key] for arg in node.all_input_nodes for key in _read_storages(joint, arg) if key in value_ids
+        )
+        kind = "activation" if op_id < joint.num_forward_ops else "gradient"
+        outputs = []
+        for index, key in enumerate(joint.storages[node]):
+            if key not in value_ids:
+                outputs.append(add_value(key, node.name if index == 0 else f"{node.name}.{index}", kind, op_id))
+        flops, moved, dtype = roofline_figures(node)
+        ops.append(
+            {
+                "name": node.name,
+                "target": str(node.target),
+                "signature": signature_of(node),
+                "module": module_of(node),
+                "pass": "forward" if op_id < joint.num_forward_ops else "backward",
+                "inputs": list(inputs),
+                "outputs": outputs,
+                "time_us": 0.0,
+                "workspace_bytes": 0,
+                "flops": flops,
+                "moved_bytes": moved,
+                "dtype": dtype,
+                "is_random": is_random(node),
+                "recomputable": not has_side_effects(node),
+            }
+        )
+    _mark_outputs(joint, values, value_ids, num_mutated_inputs, parameters)
+    text = json.dumps(
+        {
+            "format": "rockmate-graph",
+            "version": 1,
+            "name": name,
+            "device": device.type,
+            "rng_state_bytes": CPU_RNG_STATE_BYTES if device.type == "cpu" else 0,
+            "values": values,
+            "ops": ops,
+        }
+    )
+    return Capture(joint, _planner.TrainingGraph.from_json(text), value_ids, storage_of)
+
+
+def _read_storages(joint: JointGraph, node: fx.Node) -> list[int]:
+    return joint.storages.get(node, [])
+
+
+def _mark_outputs(
+    joint: JointGraph,
+    values: list[dict[str, Any]],
+    value_ids: dict[int, int],
+    num_mutated_inputs: int,
+    parameters: set[int],
+) -> None:
+    def value_of(node: Any) -> dict[str, Any] | None:
+        if not isinstance(node, fx.Node) or not joint.storages.get(node):
+            return None
+        value = values[value_ids[joint.storages[node][0]]]
+        return value if value["kind"] in ("activation", "gradient", "tangent") else None
+
+    for index, node in enumerate(joint.forward_outputs):
+        if (value := value_of(node)) is None:
+            continue
+        if index >= num_mutated_inputs:
+            value["retention"] = "until_step_end"
+        elif value["retention"] == "until_last_use":
+            value["retention"] = "until_forward_end"
+    parameter_gradients: dict[int, bool] = {}
+    for index, node in enumerate(joint.backward_outputs):
+        if (value := value_of(node)) is None:
+            continue
+        value["retention"] = "until_step_end"
+        key = id(value)
+        parameter_gradients[key] = parameter_gradients.get(key, True) and index in parameters
+    for value in values:
+        if value["kind"] == "gradient" and parameter_gradients.get(id(value)):
+            value["kind"] = "parameter_gradient"
+
+
+def signature_of(node: fx.Node) -> str:
+    """Equal for calls that cost the same: target, constants, and each tensor's dtype, sizes, strides and device."""
+
+    def describe(arg: Any) -> Any:
+        if not isinstance(arg, fx.Node):
+            return arg
+        return tree_map(_tensor_text, arg.meta.get("val"))
+
+    args = fx.node.map_aggregate(node.args, describe)
+    kwargs = fx.node.map_aggregate(dict(node.kwargs), describe)
+    return f"{node.target}{args}{kwargs}"
+
+
+def _tensor_text(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{dtype}{list(value.shape)}{list(value.stride())}@{value.device}"
+
+
+def roofline_figures(node: fx.Node) -> tuple[float, int, str]:
+    """FLOPs, bytes read and written, and compute dtype of one call, from PyTorch's own FLOP formulas."""
+    val = node.meta.get("val")
+    outputs = tensor_leaves(val)
+    inputs = [tensor for arg in node.all_input_nodes for tensor in tensor_leaves(arg.meta.get("val"))]
+    moved = sum(tensor.numel() * tensor.element_size() for tensor in inputs + outputs)
+    floating = [tensor.dtype for tensor in outputs + inputs if tensor.dtype.is_floating_point or tensor.dtype.is_complex]
+    dtype = str(floating[0] if floating else torch.float32).removeprefix("torch.")
+    flops = 0.0
+    formula = flop_registry.get(getattr(node.target, "overloadpacket", None))
+    if formula is not None:
+        args = fx.node.map_arg(node.args, lambda arg: arg.meta.get("val"))
+        kwargs = fx.node.map_arg(dict(node.kwargs), lambda arg: arg.meta.get("val"))
+        flops = float(formula(*args, **kwargs, out_val=val))
+    return flops, moved, dtype

@@ -1,0 +1,181 @@
+"""What each op costs: measured on the device, one run per distinct signature, or read off a roofline model.
+
+A measured cost comes from running the op alone through the same executor that runs the step, with the allocator watched, so
+that its workspace is exact. Results are kept on disk per device, torch version and number of threads.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map
+
+from rockmate import _runtime
+from rockmate.cache import cache_directory, read_json, write_json
+from rockmate.capture import Capture, signature_of
+from rockmate.joint import describe, tensor_leaves
+from rockmate.lower import lower
+
+CACHE_FORMAT = "rockmate-costs-1"
+MIN_TIME_US = 2_000.0  # an op is repeated until it has run this long ...
+MAX_RUNS = 20  # ... or this often
+
+
+@dataclass
+class CostCache:
+    """Measured costs by signature: [time in microseconds, workspace bytes, bytes of each output's storage]."""
+
+    path: Path | None
+    entries: dict[str, list[Any]] = field(default_factory=dict)
+    changed: bool = False
+
+    @staticmethod
+    def open(device: torch.device, on_disk: bool) -> CostCache:
+        if not on_disk:
+            return CostCache(None)
+        path = cache_directory() / f"costs-{_device_name(device)}.json"
+        return CostCache(path, read_json(path, CACHE_FORMAT))
+
+    def get(self, signature: str) -> list[Any] | None:
+        entry = self.entries.get(signature)
+        good = (
+            isinstance(entry, list)
+            and len(entry) == 3
+            and isinstance(entry[0], (int, float))
+            and isinstance(entry[1], int)
+            and isinstance(entry[2], list)
+        )
+        return entry if good else None
+
+    def put(self, signature: str, entry: list[Any]) -> None:
+        self.entries[signature] = entry
+        self.changed = True
+
+    def save(self) -> None:
+        if self.path is not None and self.changed:
+            write_json(self.path, CACHE_FORMAT, {**read_json(self.path, CACHE_FORMAT), **self.entries})
+            self.changed = False
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+    else:
+        name = f"{device.type}-{platform.machine()}-{torch.backends.cpu.get_cpu_capability()}-{torch.get_num_threads()}threads"
+    return re.sub(r"[^A-Za-z0-9.]+", "-", f"{name}-torch{torch.__version__}")
+
+
+def measure_costs(
+    capture: Capture, device: torch.device, on_disk: bool, on_progress: Callable[[str, float], None] | None = None
+) -> int:
+    """Set time, workspace and output bytes of every op of the capture. Returns how many signatures were run.
+
+    The random stream and the model's tensors are left as they are: ops run on made-up inputs of the right shapes. What was
+    measured is kept on disk even when the measurement is interrupted.
+    """
+    cache = CostCache.open(device, on_disk)
+    ops = capture.joint.ops
+    signatures = [signature_of(node) for node in ops]
+    missing = {s: node for s, node in zip(signatures, ops, strict=True) if cache.get(s) is None}
+    devices = [device.index or 0] if device.type == "cuda" else []
+    try:
+        with unset_fake_temporarily(), _disable_current_modes(), torch.no_grad(), torch.random.fork_rng(devices):
+            for count, (signature, node) in enumerate(missing.items()):
+                if on_progress is not None:
+                    on_progress("costs", count / len(missing))
+                cache.put(signature, _measure(node))
+    finally:
+        cache.save()
+    graph = capture.training_graph
+    for op_id, (node, signature) in enumerate(zip(ops, signatures, strict=True)):
+        time_us, workspace, output_bytes = cache.get(signature) or [0.0, 0, []]
+        graph.set_op_cost(op_id, float(time_us), int(workspace))
+        for key, size in zip(_output_storages(node), output_bytes, strict=False):
+            value = capture.value_ids.get(key)
+            if value is not None and graph.values[value].producer == op_id:
+                graph.set_value_bytes(value, int(size))
+    return len(missing)
+
+
+def _output_storages(node: fx.Node) -> list[int]:
+    return [tensor.untyped_storage()._cdata for tensor in tensor_leaves(node.meta["val"])]
+
+
+def _measure(node: fx.Node) -> list[Any]:
+    program, inputs = single_op_program(node)
+    if program is None:
+        return [0.0, 0, []]
+    try:
+        result = _runtime.profile(program, inputs, MIN_TIME_US, MAX_RUNS)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"[cost] {describe(node)} can't be measured alone: {error}. "
+            "Choose cost=<device name> to plan with the roofline model instead"
+        ) from error
+    fresh = {
+        pointer: size
+        for pointer, size, aliases in zip(
+            result.output_pointers, result.output_bytes, result.output_aliases_input, strict=True
+        )
+        if not aliases
+    }
+    workspace = max(0, result.peak_bytes - sum(fresh.values()))
+    return [result.time_us, workspace, list(result.output_bytes)]
+
+
+def single_op_program(node: fx.Node) -> tuple[Any, list[Any]]:
+    """A program that runs only ``node``, returning all its tensors, and inputs for it; ``(None, [])`` when that can't be."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None, []
+    graph = fx.Graph()
+    placeholders: dict[fx.Node, Any] = {}
+    inputs: list[Any] = []
+
+    def placeholder_for(arg: fx.Node) -> Any:
+        if arg not in placeholders:
+            copy = graph.placeholder(arg.name)
+            copy.meta = dict(arg.meta)
+            placeholders[arg] = copy
+            inputs.append(tree_map(made_up_tensor, arg.meta["val"]))
+        return placeholders[arg]
+
+    if any(not isinstance(arg.meta.get("val"), torch.Tensor) for arg in node.all_input_nodes):
+        return None, []
+    args = fx.node.map_arg(node.args, placeholder_for)
+    kwargs = fx.node.map_arg(dict(node.kwargs), placeholder_for)
+    call = graph.call_function(node.target, args, kwargs)
+    call.meta = dict(node.meta)
+    val = node.meta["val"]
+    if isinstance(val, torch.Tensor):
+        graph.output((call,))
+    else:
+        items = []
+        for index, item in enumerate(val or ()):
+            if isinstance(item, torch.Tensor):
+                import operator
+
+                getitem = graph.call_function(operator.getitem, (call, index))
+                getitem.meta = {"val": item}
+                items.append(getitem)
+        graph.output(tuple(items))
+    return lower(fx.GraphModule(torch.nn.Module(), graph)).program, inputs
+
+
+def made_up_tensor(like: Any) -> Any:
+    """A real tensor with the sizes, strides, dtype and device of a traced one. Integers are 0, so that they index anything."""
+    if not isinstance(like, torch.Tensor):
+        return like
+    needed = 1 + sum((size - 1) * stride for size, stride in zip(like.shape, like.stride(), strict=True))
+    flat = torch.zeros(max(needed, 1), dtype=like.dtype, device=like.device)
+    if like.dtype.is_floating_point or like.dtype.is_complex:
+        flat.uniform_(0.1, 1.0) if like.dtype.is_floating_point else flat.fill_(0.5)
+    return flat.as_strided(like.shape, like.stride())

@@ -1,0 +1,23 @@
+"""The exceptions that Rockmate raises for its users."""
+
+from __future__ import annotations
+
+
+class RockmateError(Exception):
+    """Base of all errors of this package: the message says what is wrong, where, and what to do."""
+
+
+class BudgetError(RockmateError, ValueError):
+    """A budget that is no budget, or that no schedule of this model can meet.
+
+    Attributes:
+        min_budget_bytes: the least activation budget that can be met, in bytes; ``None`` when the text was no budget at all.
+    """
+
+    def __init__(self, message: str, min_budget_bytes: int | None = None) -> None:
+        super().__init__(message)
+        self.min_budget_bytes = min_budget_bytes
+
+
+class CaptureError(RockmateError):
+    """The model does something that can't be planned; the message names it and where it is in the model."""

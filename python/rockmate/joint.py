@@ -1,0 +1,177 @@
+"""Read the joint graph that AOTAutograd traced: which nodes are ops, which are views, which storage each one holds.
+
+The unit of planning is the *storage*. A node all of whose outputs look at storages that exist already (a view, a ``getitem``)
+costs nothing: it is made again wherever it is needed. Every other call is an op.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils._pytree import tree_leaves
+
+from rockmate.errors import CaptureError
+
+
+def tensor_leaves(val: Any) -> list[torch.Tensor]:
+    """The tensors in a node's traced value, in order."""
+    return [leaf for leaf in tree_leaves(val) if isinstance(leaf, torch.Tensor)]
+
+
+def storage_key(tensor: torch.Tensor, node: fx.Node) -> int:
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError) as error:
+        raise CaptureError(
+            f"[capture] {describe(node)} makes a {tensor.layout} tensor, which has no storage to account for; "
+            "keep sparse and other special layouts outside of the wrapped model"
+        ) from error
+
+
+def module_of(node: fx.Node) -> str:
+    """Path of the user's module that the node came from, e.g. ``transformer.h.3.mlp``; empty when unknown."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    text = path if isinstance(path, str) else ""
+    for noise in ("L['self'].", "L['module'].", "L['self']", "L['module']", "_modules['", "']"):
+        text = text.replace(noise, "")
+    return text.strip(".")
+
+
+def describe(node: fx.Node) -> str:
+    """The node as a user knows it: what it calls, in which module, from which line."""
+    where = module_of(node)
+    trace = (node.meta.get("stack_trace") or "").strip().splitlines()
+    line = next((text.strip() for text in reversed(trace) if text.strip().startswith("File")), "")
+    return f"'{node.target}'" + (f" in module '{where}'" if where else "") + (f" ({line})" if line else "")
+
+
+def is_random(node: fx.Node) -> bool:
+    """Whether the op draws from the generator. Dropout of probability 0 inside attention does not."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    if "scaled_dot_product" in target._schema.name:
+        for index, argument in enumerate(target._schema.arguments):
+            if argument.name == "dropout_p":
+                value = node.args[index] if index < len(node.args) else node.kwargs.get("dropout_p", 0.0)
+                return value != 0.0
+    return True
+
+
+def has_side_effects(node: fx.Node) -> bool:
+    """Whether running the node twice, or not at all, could be noticed other than through its outputs."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.is_mutable or (node.is_impure() and not is_random(node)) or _is_collective(target)
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return True
+    return False
+
+
+def _is_collective(target: torch._ops.OpOverload) -> bool:
+    return target.namespace in ("_c10d_functional", "c10d_functional", "c10d", "_dtensor")
+
+
+@dataclass
+class JointGraph:
+    """A joint graph with its nodes sorted out. ``ops`` holds forward ops, then backward ops, each in traced order."""
+
+    graph: fx.Graph
+    primals: list[fx.Node]
+    tangents: list[fx.Node]
+    forward_outputs: list[Any]
+    backward_outputs: list[Any]
+    ops: list[fx.Node] = field(default_factory=list)
+    num_forward_ops: int = 0
+    # Storage keys of each node, and for each storage the nodes that look at it, the one that made it first.
+    storages: dict[fx.Node, list[int]] = field(default_factory=dict)
+    nodes_of: dict[int, list[fx.Node]] = field(default_factory=dict)
+    op_set: set[fx.Node] = field(default_factory=set)
+
+    def is_view(self, node: fx.Node) -> bool:
+        return node.op == "call_function" and node not in self.op_set
+
+    def maker(self, storage: int) -> fx.Node:
+        """The node that stands for the storage: a placeholder, a constant, a single-output op, or a ``getitem`` of an op."""
+        for node in self.nodes_of[storage]:
+            if isinstance(node.meta.get("val"), torch.Tensor):
+                return node
+        raise CaptureError(f"[capture] {describe(self.nodes_of[storage][0])}: an output that is used in no known way")
+
+
+def read_joint_graph(graph: fx.Graph, num_forward_outputs: int) -> JointGraph:
+    """Sort out a joint graph. Nodes that nothing needs and that have no effect are left out."""
+    placeholders = graph.find_nodes(op="placeholder")
+    tangents = [node for node in placeholders if "tangents" in str(node.target)]
+    primals = [node for node in placeholders if "tangents" not in str(node.target)]
+    outputs = list(graph.output_node().args[0])
+    joint = JointGraph(graph, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:])
+
+    after_tangent = _reached_from(graph, tangents)
+    needed = _ancestors(
+        [node for node in outputs if isinstance(node, fx.Node)]
+        + [node for node in graph.nodes if node.op == "call_function" and node.is_impure()]
+    )
+    forward_needed = _ancestors(node for node in joint.forward_outputs if isinstance(node, fx.Node))
+    forward: list[fx.Node] = []
+    backward: list[fx.Node] = []
+    for node in graph.nodes:
+        if node.op == "output":
+            continue
+        keys = [storage_key(tensor, node) for tensor in tensor_leaves(node.meta.get("val"))]
+        _refuse_symbols(node)
+        known = all(key in joint.nodes_of for key in keys)
+        if node not in needed and node.op == "call_function":
+            continue
+        joint.storages[node] = list(dict.fromkeys(keys))
+        for key in joint.storages[node]:
+            joint.nodes_of.setdefault(key, []).append(node)
+        if node.op != "call_function" or node.target is operator.getitem:
+            continue
+        if keys and known and not has_side_effects(node):
+            continue
+        joint.op_set.add(node)
+        tagged_backward = node.meta.get("partitioner_tag") == "is_backward"
+        is_forward = node in forward_needed or not (tagged_backward or node in after_tangent)
+        (forward if is_forward else backward).append(node)
+    joint.ops = forward + backward
+    joint.num_forward_ops = len(forward)
+    return joint
+
+
+def _refuse_symbols(node: fx.Node) -> None:
+    for leaf in tree_leaves(node.meta.get("val")):
+        if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
+            isinstance(leaf, torch.Tensor) and any(isinstance(s, torch.SymInt) for s in leaf.shape)
+        ):
+            raise CaptureError(
+                f"[capture] {describe(node)} has a size that depends on the data ({leaf}); its memory can't be planned. "
+                "Compute it outside of the wrapped model, or leave the op to a graph break"
+            )
+
+
+def _reached_from(graph: fx.Graph, sources: list[fx.Node]) -> set[fx.Node]:
+    reached = set(sources)
+    for node in graph.nodes:
+        if any(arg in reached for arg in node.all_input_nodes):
+            reached.add(node)
+    return reached
+
+
+def _ancestors(nodes: Iterable[fx.Node]) -> set[fx.Node]:
+    stack = list(nodes)
+    found = set(stack)
+    while stack:
+        for arg in stack.pop().all_input_nodes:
+            if arg not in found:
+                found.add(arg)
+                stack.append(arg)
+    return found

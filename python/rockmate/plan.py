@@ -1,0 +1,89 @@
+"""What a user sees of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rockmate import _planner
+
+
+def format_bytes(count: float) -> str:
+    """``1536`` as ``'1.5 KiB'``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.4g} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One plan of the curve: its peak in bytes and its overhead (0.1 means 10 % more time)."""
+
+    peak_bytes: int
+    overhead: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan for one step of one model at one input size.
+
+    Attributes:
+        budget_bytes: the activation budget asked for.
+        peak_bytes: the predicted peak, simulated; on the CPU it is the measured one to the byte.
+        store_all_peak_bytes: the peak without recomputation, the 100 % of budgets given as shares.
+        min_budget_bytes: the least budget that can be met.
+        overhead: predicted time over the time without recomputation, minus one.
+        time_us: predicted time of forward and backward, in microseconds.
+        recomputed: name, call and module of each op that is computed again, in order of recomputation.
+        kept: (name, bytes, module) of each value that is held from the forward to the backward pass.
+        curve: all plans that are worth having, from the least peak to the fastest.
+        note: how the model was planned, in a sentence.
+        stages: seconds spent in each stage of capture and planning.
+    """
+
+    budget_bytes: int
+    peak_bytes: int
+    store_all_peak_bytes: int
+    min_budget_bytes: int
+    overhead: float
+    time_us: float
+    recomputed: list[str]
+    kept: list[tuple[str, int, str]]
+    curve: list[CurvePoint]
+    planner: str
+    num_blocks: int
+    num_block_classes: int
+    has_chain: bool
+    note: str
+    stages: dict[str, float]
+    graph: Any  # _planner.TrainingGraph
+    schedule: Any  # _planner.Schedule
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(size for _, size, _ in self.kept)
+
+    def trace(self) -> list[int]:
+        """Predicted bytes held while each action of the step runs."""
+        return list(_planner.simulate(self.graph, self.schedule).bytes_inside)
+
+    def save_report(self, path: str | Path) -> None:
+        """Write the plan as one self-contained HTML page."""
+        Path(path).write_text(_planner.plan_report(self.graph, self.schedule, self.budget_bytes, [(p.peak_bytes, p.overhead) for p in self.curve]))
+
+    def save(self, graph_path: str | Path, schedule_path: str | Path) -> None:
+        """Write graph and schedule as JSON, for the ``rockmate`` command and for bug reports."""
+        Path(graph_path).write_text(self.graph.to_json())
+        Path(schedule_path).write_text(self.schedule.to_json())
+
+    def __str__(self) -> str:
+        share = self.peak_bytes / max(self.store_all_peak_bytes, 1)
+        return (
+            f"budget {format_bytes(self.budget_bytes)}, predicted peak {format_bytes(self.peak_bytes)} "
+            f"({share:.0%} of {format_bytes(self.store_all_peak_bytes)}), overhead {self.overhead:.1%}, "
+            f"{len(self.recomputed)} ops recomputed, {format_bytes(self.kept_bytes)} kept between forward and backward; "
+            f"least budget {format_bytes(self.min_budget_bytes)}. {self.note}"
+        )

@@ -1,0 +1,148 @@
+"""From a captured step to a plan: costs, curve, and the point of the curve that the budget picks."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from typing import Any
+
+import torch
+
+from rockmate import _planner
+from rockmate.cache import cache_directory
+from rockmate.capture import Capture
+from rockmate.cost import measure_costs
+from rockmate.errors import BudgetError
+from rockmate.options import Budget, Options
+from rockmate.plan import CurvePoint, Plan, format_bytes
+
+_CURVES_KEPT = 32
+_curves: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+_curves_lock = threading.Lock()
+
+
+def plan_capture(capture: Capture, options: Options, stages: dict[str, float]) -> tuple[Any, Plan]:
+    """Plan a captured step. Returns the planner's own plan (sequence and schedule) and the user's view of it.
+
+    Raises:
+        BudgetError: when the budget is no budget or can't be met; names the least one that can.
+    """
+    start = time.perf_counter()
+    graph = capture.training_graph
+    if options.cost == "measured":
+        measure_costs(capture, torch.device(graph.device), options.cache, options.on_progress)
+    else:
+        _planner.apply_roofline(graph, options.cost)
+    stages["costs"] = time.perf_counter() - start
+    start = time.perf_counter()
+    curve = _curve_of(graph, options)
+    stages["plan"] = time.perf_counter() - start
+    stages.update({f"plan: {stage}": seconds for stage, seconds in curve.stages})
+    budget_bytes = resolve_budget(options.budget, curve.store_all_peak_bytes)
+    chosen = curve.at(budget_bytes)
+    if chosen is None:
+        least = curve.min_budget_bytes
+        raise BudgetError(
+            f"[budget] {options.budget!r} ({format_bytes(budget_bytes)}) can't be met: the least activation budget that any "
+            f"schedule found for this model keeps is {least} bytes ({format_bytes(least)}, "
+            f"{least / max(curve.store_all_peak_bytes, 1):.1%} of {format_bytes(curve.store_all_peak_bytes)} without "
+            f"recomputation). Ask for budget={least} or more",
+            least,
+        )
+    return chosen, _user_plan(capture, curve, chosen, budget_bytes, stages)
+
+
+def resolve_budget(budget: Budget, store_all_peak_bytes: int) -> int:
+    """The budget in bytes. ``int`` is bytes, ``float`` a share of the store-all peak, text either.
+
+    Raises:
+        BudgetError: for what is no budget.
+    """
+    try:
+        if isinstance(budget, bool) or not isinstance(budget, (int, float, str)):
+            raise ValueError(
+                f"[budget] {budget!r} is no budget; give bytes (int), text such as '4GiB' or '50%', or a share such as 0.5"
+            )
+        text = f"{budget}B" if isinstance(budget, int) else f"{budget:.12f}" if isinstance(budget, float) else budget
+        return int(_planner.parse_budget(text, store_all_peak_bytes))
+    except ValueError as error:
+        raise BudgetError(str(error)) from None
+
+
+def check_budget(budget: Budget) -> None:
+    """Refuse nonsense before anything is captured. Raises :class:`BudgetError`."""
+    resolve_budget(budget, 1 << 40)
+
+
+def _curve_of(graph: Any, options: Options) -> Any:
+    """The plans of a graph, for all budgets. Graphs seen before, at whatever budget, are not planned again."""
+    digest = hashlib.sha256(graph.to_json().encode()).hexdigest()
+    key = (digest, options.levels, options.memory_steps, options.time_limit_s)
+    with _curves_lock:
+        if key in _curves:
+            _curves.move_to_end(key)
+            return _curves[key]
+    settings = _planner.PlannerOptions()
+    settings.save_levels = settings.peak_levels = options.levels
+    settings.memory_steps = options.memory_steps
+    settings.threads = options.threads
+    settings.time_limit_s = options.time_limit_s
+    settings.cache_dir = str(cache_directory() / "blocks") if options.cache else ""
+    curve = _planner.plan_curve(graph, settings, options.on_progress)
+    with _curves_lock:
+        _curves[key] = curve
+        while len(_curves) > _CURVES_KEPT:
+            _curves.popitem(last=False)
+    return curve
+
+
+def _user_plan(capture: Capture, curve: Any, chosen: Any, budget_bytes: int, stages: dict[str, float]) -> Plan:
+    graph = capture.training_graph
+    ops, values = graph.ops, graph.values
+    actions, forward_end = chosen.schedule.actions, chosen.schedule.forward_end
+    seen: set[int] = set()
+    recomputed: list[str] = []
+    for kind, id in actions:
+        if kind != "compute":
+            continue
+        if id in seen:
+            op = ops[id]
+            recomputed.append(f"{op.name} ({op.target})" + (f" in {op.module}" if op.module else ""))
+        seen.add(id)
+    alive = _alive_after_forward(graph, actions[:forward_end])
+    kept = []
+    for value in (values[id] for id in alive):
+        if value.retention == "until_last_use":
+            kept.append((value.name, value.bytes, ops[value.producer].module))
+    return Plan(
+        budget_bytes=budget_bytes,
+        peak_bytes=chosen.peak_bytes,
+        store_all_peak_bytes=curve.store_all_peak_bytes,
+        min_budget_bytes=curve.min_budget_bytes,
+        overhead=chosen.overhead,
+        time_us=chosen.time_us,
+        recomputed=recomputed,
+        kept=kept,
+        curve=[CurvePoint(plan.peak_bytes, plan.overhead) for plan in curve.plans],
+        planner=chosen.planner,
+        num_blocks=curve.num_blocks,
+        num_block_classes=curve.num_block_classes,
+        has_chain=curve.has_chain,
+        note=curve.note,
+        stages=dict(stages),
+        graph=graph,
+        schedule=chosen.schedule,
+    )
+
+
+def _alive_after_forward(graph: Any, actions: list[tuple[str, int]]) -> list[int]:
+    alive: dict[int, None] = {}
+    ops = graph.ops
+    for kind, id in actions:
+        if kind == "compute":
+            alive.update(dict.fromkeys(ops[id].outputs))
+        else:
+            alive.pop(id, None)
+    return list(alive)

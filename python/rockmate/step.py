@@ -1,0 +1,138 @@
+"""One captured step: its plan, its two programs, and what happens when the gradients that arrive are not those planned for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
+from torch.fx._lazy_graph_module import _make_graph_module
+
+from rockmate.capture import Capture, import_joint_graph
+from rockmate.emit import EmittedGraphs, emit, emit_on_demand
+from rockmate.joint import JointGraph, read_joint_graph
+from rockmate.lower import lower
+from rockmate.options import Options
+from rockmate.plan import Plan
+from rockmate.planning import plan_capture
+from rockmate.tangents import drop_tangents
+
+log = logging.getLogger("rockmate")
+
+
+class StepPlan:
+    """The plan of one joint graph, made inside AOTAutograd's partition call, and the backward programs that follow from it.
+
+    Attributes:
+        expected: numbers of the tangents that the plan counts on.
+        plan: the user's view of the plan.
+        observed: the tangents that arrived last; differs from ``expected`` when the model is trained through other outputs.
+    """
+
+    def __init__(self, options: Options, parameters: frozenset[int], expected: frozenset[int] | None) -> None:
+        self.options = options
+        self._parameters = parameters  # which inputs of the graph are parameters
+        self.expected = expected
+        self.observed = expected
+        self.plan: Plan | None = None
+        self._module: fx.GraphModule | None = None
+        self._joint: JointGraph | None = None
+        self._emitted: EmittedGraphs | None = None
+        self._num_tangents = 0
+        self._backward: dict[frozenset[int], Callable[[list[Any]], Any]] = {}
+
+    def __deepcopy__(self, memo: Any) -> StepPlan:
+        return self  # rides along in the metadata of graph modules that AOTAutograd copies
+
+    def partition(
+        self,
+        joint_module: fx.GraphModule,
+        joint_inputs: Any,
+        *,
+        num_fwd_outputs: int,
+        **_: Any,
+    ) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """AOTAutograd's partition function: plan the joint graph and return the forward and backward modules."""
+        stages: dict[str, float] = {}
+        start = time.perf_counter()
+        self._module = joint_module
+        tangents = [n for n in joint_module.graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
+        self._num_tangents = len(tangents)
+        if self.expected is None:
+            self.expected = _likely_tangents(tangents, self.options.tangents)
+        self.observed = self.expected
+        descs = joint_module.graph.output_node().meta.get("desc") or [None] * len(
+            joint_module.graph.output_node().args[0]
+        )
+        joint = self._read(self.expected, num_fwd_outputs)
+        self._joint = joint
+        capture = import_joint_graph(
+            joint,
+            num_mutated_inputs=sum(isinstance(desc, InputMutationAOTOutput) for desc in descs[:num_fwd_outputs]),
+            parameters={
+                index
+                for index, node in enumerate(joint.primals)
+                if getattr(node.meta.get("desc"), "idx", None) in self._parameters
+            },
+            name=self.options.name,
+        )
+        stages["capture"] = time.perf_counter() - start
+        chosen, self.plan = plan_capture(capture, self.options, stages)
+        start = time.perf_counter()
+        everything = frozenset(range(self._num_tangents))
+        full = joint if self.expected == everything else self._read(everything, num_fwd_outputs)
+        self._emitted = emit(joint, capture.storage_of, chosen.schedule.actions, chosen.schedule.forward_end, descs, full)
+        forward = _make_graph_module(joint_module, self._emitted.forward)
+        backward = _make_graph_module(joint_module, self._emitted.backward)
+        forward.meta["rockmate"] = backward.meta["rockmate"] = self
+        stages["emit"] = time.perf_counter() - start
+        if self.options.on_plan is not None:
+            self.options.on_plan(self.plan)
+        log.info("%s", self.plan)
+        return forward, backward
+
+    def backward_program(self, planned: fx.GraphModule) -> Callable[[list[Any]], Any]:
+        """The callable that AOTAutograd runs as the backward pass: picks the program for the tangents that arrived."""
+        assert self.expected is not None
+        self._backward[self.expected] = lower(planned)
+        num_tangents = self._num_tangents
+
+        def run(args: list[Any]) -> Any:
+            first = len(args) - num_tangents
+            arrived = frozenset(i for i in range(num_tangents) if args[first + i] is not None)
+            program = self._backward.get(arrived)
+            if program is None:
+                program = self._backward[arrived] = self._lower_unexpected(arrived)
+            self.observed = arrived
+            return program(args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    def _lower_unexpected(self, arrived: frozenset[int]) -> Callable[[list[Any]], Any]:
+        assert self._module is not None and self._joint is not None and self._emitted is not None
+        log.info("a backward pass through outputs %s came unplanned: recomputing on demand", sorted(arrived))
+        joint = self._read(arrived, len(self._joint.forward_outputs))
+        graph = emit_on_demand(joint, self._emitted)
+        return lower(_make_graph_module(self._module, graph))
+
+    def _read(self, given: frozenset[int], num_forward_outputs: int) -> JointGraph:
+        assert self._module is not None
+        graph = self._module.graph
+        tangents = [n for n in graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
+        return read_joint_graph(drop_tangents(graph, tangents, given), num_forward_outputs)
+
+
+def _likely_tangents(tangents: list[fx.Node], wanted: str) -> frozenset[int]:
+    """Which gradients will come: those of the scalars if there are any (a loss beside logits and caches), else all."""
+    everything = frozenset(range(len(tangents)))
+    if wanted == "all":
+        return everything
+    scalars = [
+        i for i, node in enumerate(tangents) if isinstance(v := node.meta.get("val"), torch.Tensor) and v.dim() == 0
+    ]
+    return frozenset(scalars) or everything
