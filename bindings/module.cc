@@ -4,6 +4,7 @@
 namespace rockmate {
 void bind_graph(pybind11::module_& m);
 void bind_schedule(pybind11::module_& m);
+void bind_cost(pybind11::module_& m);
 void bind_planner(pybind11::module_& m);
 }  // namespace rockmate
 
@@ -11,6 +12,7 @@ PYBIND11_MODULE(_planner, m) {
   m.doc() = "Graphs, costs, schedules, plans and reports: everything after capture. std::invalid_argument is ValueError.";
   rockmate::bind_graph(m);
   rockmate::bind_schedule(m);
+  rockmate::bind_cost(m);
 #ifdef ROCKMATE_BIND_PLANNER
   rockmate::bind_planner(m);
 #endif

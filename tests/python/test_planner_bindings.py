@@ -111,3 +111,14 @@ def test_budgets():
     for nonsense in (0, -1, 0.0, -0.5, 1.5, float("nan"), float("inf"), "abc", "", None, True, [1], 10**40):
         with pytest.raises(ValueError, match=r"\[budget\]"):
             _planner.parse_budget(nonsense, 1000)
+
+
+def test_costs_for_other_devices(graph):
+    assert _planner.device_names() == ["cpu", "v100", "a100", "h100", "h200"]
+    assert json.loads(_planner.device_to_json("h200"))["bandwidth_bytes_per_s"] == 4.8e12
+    assert _planner.roofline_time_us(0, 0, "float32", "a100") == 5
+    assert [op.time_us for op in _planner.with_uniform_costs(graph).ops] == [1, 1, 1, 1]
+    with pytest.raises(ValueError, match="flops"):
+        _planner.with_roofline_costs(graph, "a100")
+    with pytest.raises(ValueError, match="unknown"):
+        _planner.roofline_time_us(0, 0, "float32", "abacus")

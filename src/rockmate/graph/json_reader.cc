@@ -85,6 +85,13 @@ void JsonFields::read(const std::string& key, std::vector<std::int32_t>& target)
   }
 }
 
+void JsonFields::read(const std::string& key, std::map<std::string, double>& target) {
+  const json* value = find(key);
+  if (!value) return;
+  JsonFields fields(*value, place_.in(key));
+  for (const auto& [name, number] : value->items()) fields.read(name, target[name]);
+}
+
 const json& JsonFields::array(const std::string& key) {
   const json* value = find(key);
   if (!value) place_.fail("the field '" + key + "' is missing");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -31,6 +32,7 @@ class JsonFields {
   void read(const std::string& key, double& target);
   void read(const std::string& key, bool& target);
   void read(const std::string& key, std::vector<std::int32_t>& target);
+  void read(const std::string& key, std::map<std::string, double>& target);
 
   // The array under `key`; an error when it is absent.
   const nlohmann::json& array(const std::string& key);
