@@ -28,11 +28,13 @@ void bind_cost(py::module_& m) {
       },
       py::arg("flops"), py::arg("moved_bytes"), py::arg("dtype"), py::arg("device"));
   m.def(
-      "with_roofline_costs",
-      [](const TrainingGraph& graph, const std::string& device) { return with_roofline_costs(graph, find_device(device)); },
+      "apply_roofline",
+      [](TrainingGraph& graph, const std::string& device) { graph = with_roofline_costs(graph, find_device(device)); },
       py::arg("graph"), py::arg("device"),
-      "A copy of the graph priced for a device: 'cpu', 'v100', 'a100', 'h100', 'h200', or the path of a JSON file.");
-  m.def("with_uniform_costs", &with_uniform_costs, py::arg("graph"), "A copy of the graph in which every op takes 1 us.");
+      "Price the graph's ops for a device: 'cpu', 'v100', 'a100', 'h100', 'h200', or the path of a JSON file.");
+  m.def(
+      "apply_uniform", [](TrainingGraph& graph) { graph = with_uniform_costs(graph); }, py::arg("graph"),
+      "Let every op of the graph take 1 us.");
 }
 
 }  // namespace rockmate

@@ -117,8 +117,17 @@ def test_costs_for_other_devices(graph):
     assert _planner.device_names() == ["cpu", "v100", "a100", "h100", "h200"]
     assert json.loads(_planner.device_to_json("h200"))["bandwidth_bytes_per_s"] == 4.8e12
     assert _planner.roofline_time_us(0, 0, "float32", "a100") == 5
-    assert [op.time_us for op in _planner.with_uniform_costs(graph).ops] == [1, 1, 1, 1]
+    _planner.apply_uniform(graph)
+    assert [op.time_us for op in graph.ops] == [1, 1, 1, 1]
     with pytest.raises(ValueError, match="flops"):
-        _planner.with_roofline_costs(graph, "a100")
+        _planner.apply_roofline(graph, "a100")
     with pytest.raises(ValueError, match="unknown"):
-        _planner.roofline_time_us(0, 0, "float32", "abacus")
+        _planner.apply_roofline(graph, "abacus")
+
+
+def test_roofline_prices_a_graph():
+    text = json.dumps(GRAPH | {"ops": [op | {"moved_bytes": 2039} for op in GRAPH["ops"]]})
+    graph = _planner.TrainingGraph.from_json(text)
+    _planner.apply_roofline(graph, "a100")
+    assert [op.time_us for op in graph.ops] == pytest.approx([5 + 1e-3 / 0.85] * 4)
+    assert graph.device == "a100"

@@ -1,0 +1,73 @@
+# make setup | test | test-long | demo | bench | lint | clean. Everything lands in .venv and build/.
+#
+#   PYTHON=python3.12    the interpreter that .venv is made of (3.10 or newer)
+#   JOBS=2               compilers at once
+#   TORCH=torch==2.13.0  which torch to install; PIP_ARGS goes to every pip install, e.g. to name another index
+PYTHON ?= python3
+JOBS ?= 2
+TORCH ?= torch==2.13.0
+PIP_ARGS ?=
+
+BIN := .venv/bin
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install $(PIP_ARGS)
+BUILD := build/package
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+PACKAGE_SOURCES := $(shell find src bindings cli cmake python -type f ! -name '*.so' ! -name '*.pyc') CMakeLists.txt pyproject.toml
+
+.PHONY: setup test test-long demo bench lint clean
+.DELETE_ON_ERROR:
+
+setup: .venv/.package
+
+.venv/.tools:
+	bash scripts/system_packages.sh $(PYTHON)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "rockmate needs Python 3.10 or newer")'
+	$(PYTHON) -m venv .venv
+	$(PIP) "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.28" ninja "highsbox>=1.15,<1.16"
+	$(PIP) "$(TORCH)"
+	touch $@
+
+# Without build isolation, so that the package is built against the torch that it will run with.
+.venv/.package: .venv/.tools $(PACKAGE_SOURCES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation ".[test,demo]"
+	touch $@
+
+# The C++ tests are built where the package was, on the same library.
+build-tests: setup
+	$(BIN)/cmake -S . -B $(BUILD) -DROCKMATE_TESTS=ON > /dev/null
+	$(BIN)/cmake --build $(BUILD) --target rockmate_tests
+.PHONY: build-tests
+
+# Both runners run to their end, and either one's failure fails the whole.
+test: build-tests
+	@failed=0; \
+	$(BUILD)/tests/rockmate_tests || failed=1; \
+	$(BIN)/python -m pytest || failed=1; \
+	exit $$failed
+
+test-long: build-tests
+	$(BIN)/python -m pytest -m long
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+bench: .venv/.bench
+	$(BIN)/python bench/run.py
+
+.venv/.bench: .venv/.package
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation ".[bench]"
+	touch $@
+
+.venv/.lint: .venv/.tools
+	$(PIP) "ruff>=0.12" "clang-format>=14,<15" "mypy>=1.16"
+	touch $@
+
+lint: .venv/.lint
+	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cc' '*.h')
+	$(BIN)/ruff check python tests examples bench
+	$(BIN)/ruff format --check python tests examples bench
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv build
