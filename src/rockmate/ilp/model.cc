@@ -41,9 +41,10 @@ class Highs {
     Highs_setStringOptionValue(handle_, "parallel", "off");
     Highs_setIntOptionValue(handle_, "random_seed", 1);
     Highs_setDoubleOptionValue(handle_, "time_limit", std::max(options.time_limit_s, 0.0));
+    Highs_setIntOptionValue(handle_, "mip_max_nodes", options.node_limit);
     Highs_setDoubleOptionValue(handle_, "mip_rel_gap", options.relative_gap);
     pass(model);
-    if (!options.start.empty()) Highs_setSolution(handle_, options.start.data(), nullptr, nullptr, nullptr);
+    set_start(options.start);
     if (options.stop != nullptr) {
       Highs_setCallback(handle_, &Highs::on_callback, const_cast<std::atomic<bool>*>(options.stop));
       Highs_startCallback(handle_, kHighsCallbackMipInterrupt);
@@ -56,6 +57,16 @@ class Highs {
  private:
   static void on_callback(int, const char*, const HighsCallbackDataOut*, HighsCallbackDataIn* in, void* stop) {
     if (in != nullptr && static_cast<const std::atomic<bool>*>(stop)->load(std::memory_order_relaxed)) in->user_interrupt = 1;
+  }
+
+  void set_start(const std::vector<Term>& start) {
+    std::vector<HighsInt> index;
+    std::vector<double> value;
+    for (const auto& [variable, number] : start) {
+      index.push_back(variable);
+      value.push_back(number);
+    }
+    if (!start.empty()) Highs_setSparseSolution(handle_, static_cast<HighsInt>(start.size()), index.data(), value.data());
   }
 
   void pass(const Model& model) {

@@ -44,8 +44,9 @@ class Model {
 
 struct SolveOptions {
   double time_limit_s = 60;
+  int node_limit = 5000;                    // branch-and-bound nodes: a limit that does not depend on the machine's load
   double relative_gap = 1e-3;               // called optimal at this distance from the bound
-  std::vector<double> start;                // a solution to begin from, one number per variable; empty for none
+  std::vector<Term> start;                  // values to begin from, at least for the binaries; empty for none
   const std::atomic<bool>* stop = nullptr;  // polled during the solve; true ends it like a time limit
 };
 

@@ -13,6 +13,8 @@ class ProblemBuilder {
   ProblemBuilder(const TrainingGraph& graph, const std::vector<std::vector<OpId>>& readers, const Chain& chain, int block)
       : graph_(graph), readers_(readers), chain_(chain), index_(block), block_(chain.blocks[block]) {}
 
+  Bytes passing_bytes() const { return chain_.gradient_bytes[index_ + 1] - read_from_outside_; }
+
   BlockProblem build() {
     problem_.graph.rng_state_bytes = graph_.rng_state_bytes;
     for (OpId op = block_.begin; op < block_.end; ++op) add_op(op);
@@ -21,7 +23,6 @@ class ProblemBuilder {
       const auto found = local_.find(block_.output);
       if (found != local_.end()) problem_.output = found->second;
     }
-    problem_.passing_bytes = chain_.gradient_bytes[index_ + 1] - read_from_outside_;
     return std::move(problem_);
   }
 
@@ -98,20 +99,13 @@ class ProblemBuilder {
 
 }  // namespace
 
-std::vector<OpId> BlockProblem::to_whole(const std::vector<OpId>& local_sequence) const {
-  std::vector<OpId> whole;
-  whole.reserve(local_sequence.size());
-  for (OpId op : local_sequence) whole.push_back(op_of[op]);
-  return whole;
-}
-
 BlockProblem block_problem(const TrainingGraph& graph, const Chain& chain, int block) {
   return ProblemBuilder(graph, readers_of(graph), chain, block).build();
 }
 
 std::vector<std::int64_t> canonical_form(const BlockProblem& problem) {
-  std::vector<std::int64_t> form{problem.output, problem.passing_bytes, problem.graph.rng_state_bytes,
-                                 problem.graph.num_values(), problem.graph.num_ops()};
+  std::vector<std::int64_t> form{problem.output, problem.graph.rng_state_bytes, problem.graph.num_values(),
+                                 problem.graph.num_ops()};
   for (const Value& value : problem.graph.values) {
     form.insert(form.end(), {value.bytes, static_cast<std::int64_t>(value.kind), static_cast<std::int64_t>(value.retention)});
   }
@@ -130,7 +124,9 @@ BlockClasses classify_blocks(const TrainingGraph& graph, const Chain& chain) {
   BlockClasses classes;
   std::map<std::vector<std::int64_t>, int> known;
   for (int k = 0; k < static_cast<int>(chain.blocks.size()); ++k) {
-    BlockProblem problem = ProblemBuilder(graph, readers, chain, k).build();
+    ProblemBuilder builder(graph, readers, chain, k);
+    BlockProblem problem = builder.build();
+    classes.passing_bytes.push_back(builder.passing_bytes());
     classes.op_of.push_back(problem.op_of);
     const auto [found, is_new] = known.try_emplace(canonical_form(problem), static_cast<int>(classes.problems.size()));
     classes.class_of.push_back(found->second);

@@ -7,7 +7,7 @@
 // and what it hands on:
 //   * its output x: kept until the forward pass ends (the next block reads it), then free to go;
 //   * gradients for earlier blocks: kept to the end.
-// Gradients that pass the block without being read are `passing_bytes`, held during its whole backward.
+// Gradients that pass the block without being read are not part of it: BlockClasses::passing_bytes.
 #pragma once
 
 #include "rockmate/partition/chain.h"
@@ -16,11 +16,8 @@ namespace rockmate {
 
 struct BlockProblem {
   TrainingGraph graph;
-  ValueId output = kNone;  // the output x, in local ids
-  Bytes passing_bytes = 0;
+  ValueId output = kNone;   // the output x, in local ids
   std::vector<OpId> op_of;  // local op -> op of the whole graph
-
-  std::vector<OpId> to_whole(const std::vector<OpId>& local_sequence) const;
 };
 
 BlockProblem block_problem(const TrainingGraph& graph, const Chain& chain, int block);
@@ -32,8 +29,10 @@ std::vector<std::int64_t> canonical_form(const BlockProblem& problem);
 struct BlockClasses {
   std::vector<BlockProblem> problems;
   std::vector<std::vector<std::int64_t>> forms;
-  std::vector<int> class_of;             // by block index
-  std::vector<std::vector<OpId>> op_of;  // by block index: local op -> op of the whole graph
+  // By block index:
+  std::vector<int> class_of;
+  std::vector<std::vector<OpId>> op_of;  // local op -> op of the whole graph
+  std::vector<Bytes> passing_bytes;      // gradients held during the block's backward that it does not read
 };
 
 BlockClasses classify_blocks(const TrainingGraph& graph, const Chain& chain);

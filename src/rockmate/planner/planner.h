@@ -39,12 +39,12 @@ enum class PlanStatus : std::uint8_t { kOptimal, kFeasible, kTimeLimit };
 
 struct Plan {
   std::vector<OpId> sequence;
-  Schedule schedule;         // verified
-  Bytes peak_bytes = 0;      // simulated
+  Schedule schedule;     // verified
+  Bytes peak_bytes = 0;  // simulated
   Micros time_us = 0;
-  double overhead = 0;       // time over the time with no recomputation, minus one
+  double overhead = 0;  // time over the time with no recomputation, minus one
   std::int32_t num_recomputed = 0;
-  std::string planner;       // "store-all", "rockmate", "evict", ...
+  std::string planner;  // "store-all", "rockmate", "evict", ...
 };
 
 struct StageTime {
@@ -58,10 +58,10 @@ struct PlanCurve {
   Bytes store_all_peak_bytes = 0;  // "100 %"
   Micros store_all_time_us = 0;
   PlanStatus status = PlanStatus::kFeasible;
-  int num_blocks = 0;              // blocks of the chain; 1 when the graph has no chain
-  int num_block_classes = 0;       // distinct ones, solved once each
+  int num_blocks = 0;         // blocks of the chain; 1 when the graph has no chain
+  int num_block_classes = 0;  // distinct ones, solved once each
   bool has_chain = false;
-  std::string note;                // one sentence for the user: how the graph was planned, e.g. that it has no chain
+  std::string note;  // one sentence for the user: how the graph was planned, e.g. that it has no chain
   std::vector<StageTime> stages;
 
   // The least budget that can be met: the peak of the first plan.

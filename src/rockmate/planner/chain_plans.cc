@@ -1,0 +1,133 @@
+#include "rockmate/planner/chain_plans.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "rockmate/schedule/schedule.h"
+#include "rockmate/solvers/block_cache.h"
+#include "rockmate/solvers/keep.h"
+#include "rockmate/solvers/rk_rotor.h"
+#include "rockmate/solvers/sequence_memory.h"
+
+namespace rockmate {
+namespace {
+
+constexpr int kMaxProgramOps = 60;
+
+// What a forward pass that saves only the output runs.
+BlockOption forward_only(const BlockProblem& problem) {
+  BlockProblem forward = problem;
+  const OpId num_forward = num_forward_ops(problem.graph);
+  forward.graph.ops.resize(num_forward);
+  forward.graph.values.resize(problem.graph.values.size());
+  for (Value& value : forward.graph.values) {
+    if (value.producer >= num_forward || value.kind == ValueKind::kTangent) value = {.name = "", .kind = ValueKind::kInput};
+  }
+  return price_option(forward, store_all_sequence(forward.graph));
+}
+
+std::vector<RotorBlock> rotor_blocks(const TrainingGraph& graph, const Chain& chain, const BlockClasses& classes,
+                                     const std::vector<BlockOptions>& block_plans) {
+  std::vector<BlockOption> forwards;
+  for (const BlockProblem& problem : classes.problems) forwards.push_back(forward_only(problem));
+  std::vector<RotorBlock> blocks;
+  for (std::size_t k = 0; k < chain.blocks.size(); ++k) {
+    const BlockOption& forward = forwards[classes.class_of[k]];
+    RotorBlock block;
+    block.options = &block_plans[classes.class_of[k]].options;
+    block.output_bytes = chain.blocks[k].output == kNone ? 0 : charged_bytes(graph.values[chain.blocks[k].output]);
+    block.gradient_bytes = chain.gradient_bytes[k + 1];
+    block.passing_bytes = classes.passing_bytes[k];
+    block.released_bytes = chain.pinned_bytes - chain.pinned_bytes_at[k];
+    block.none_ops = forward.forward_ops;
+    block.none_us = forward.forward_us;
+    block.none_peak_bytes = forward.forward_peak_bytes;
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+std::vector<OpId> whole_sequence(const TrainingGraph& graph, const BlockClasses& classes,
+                                 const std::vector<std::pair<int, OpId>>& backward) {
+  std::vector<OpId> sequence(num_forward_ops(graph));
+  for (std::size_t i = 0; i < sequence.size(); ++i) sequence[i] = static_cast<OpId>(i);
+  for (const auto& [block, op] : backward) sequence.push_back(classes.op_of[block][op]);
+  return without_dead_recomputations(graph, sequence);
+}
+
+// Steps of memory at which the time falls, thinned to about `count`, the lowest included.
+std::vector<int> useful_steps(const RotorTable& table, int count) {
+  std::vector<int> falls;
+  for (int m = 0; m <= table.steps(); ++m) {
+    if (table.time_us(m) < (m == 0 ? std::numeric_limits<Micros>::infinity() : table.time_us(m - 1))) falls.push_back(m);
+  }
+  std::vector<int> chosen;
+  int next = 0;
+  for (int m : falls) {
+    if (m < next) continue;
+    chosen.push_back(m);
+    next = m + std::max(table.steps() / count, 1);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const PlannerOptions& options, const StageRunner& runner,
+                                       StageState& state) {
+  const int count = static_cast<int>(classes.problems.size());
+  const bool is_whole = classes.class_of.size() == 1;
+  std::vector<BlockOptions> result(count);
+  BlockSettings settings;
+  settings.save_levels = is_whole ? 1 : options.save_levels;  // nothing is saved for anybody when there is one block
+  settings.peak_levels = options.peak_levels;
+  settings.mip_gap = options.mip_gap;
+  settings.max_program_ops = kMaxProgramOps;
+  settings.stop = &state.stop;
+  settings.pairs_done = &state.done;
+  state.total = count * settings.save_levels * settings.peak_levels;
+
+  std::vector<int> largest_first(count);
+  for (int i = 0; i < count; ++i) largest_first[i] = i;
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](int a, int b) { return classes.problems[a].graph.num_ops() > classes.problems[b].graph.num_ops(); });
+  const BlockCache cache(options.cache_dir, settings);
+  runner.parallel(count, [&](int at) {
+    const int i = largest_first[at];
+    if (auto known = cache.find(classes.problems[i], classes.forms[i])) {
+      result[i] = std::move(*known);
+      state.done += settings.save_levels * settings.peak_levels;
+      return;
+    }
+    result[i] = block_options(classes.problems[i], settings);
+    if (result[i].complete) cache.store(classes.forms[i], result[i]);
+  });
+  return result;
+}
+
+void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const BlockClasses& classes,
+                     const std::vector<BlockOptions>& block_plans, const PlannerOptions& options, StageState& state,
+                     Frontier& frontier) {
+  const std::vector<RotorBlock> blocks = rotor_blocks(graph, chain, classes, block_plans);
+  Bytes most = std::max<Bytes>(frontier.all().rbegin()->first - chain.pinned_bytes, 1);
+  constexpr int kRanges = 2;
+  state.total = kRanges * static_cast<int>(blocks.size() + 1);
+  for (int range = 0; range < kRanges && !state.stop; ++range) {
+    const RotorTable table(blocks, most, options.memory_steps, &state.stop, &state.done);
+    if (state.stop) return;
+    const std::vector<int> steps = useful_steps(table, options.curve_points);
+    for (int m : steps) {
+      if (state.stop) return;
+      std::vector<OpId> sequence = whole_sequence(graph, classes, table.backward(m));
+      const Bytes level = chain.pinned_bytes + table.bytes_of(m);
+      frontier.add(keep_within(graph, sequence, level), "rockmate");
+      frontier.add(std::move(sequence), "rockmate");
+    }
+    ++state.done;
+    // Once more, over the lowest part of the memory.
+    const Bytes least = steps.empty() ? most : table.bytes_of(steps.front());
+    most = std::min(most, 2 * least);
+  }
+}
+
+}  // namespace rockmate

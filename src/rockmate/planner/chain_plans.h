@@ -1,0 +1,22 @@
+// The two stages of a plan that work on the chain: options for each class of blocks, then the whole chain at every memory.
+#pragma once
+
+#include "rockmate/partition/block_problem.h"
+#include "rockmate/planner/frontier.h"
+#include "rockmate/planner/planner.h"
+#include "rockmate/planner/stage_runner.h"
+#include "rockmate/solvers/block_options.h"
+
+namespace rockmate {
+
+// The options of each class, solved in parallel; a class found in options.cache_dir is not solved again.
+std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const PlannerOptions& options, const StageRunner& runner,
+                                       StageState& state);
+
+// Adds rk-Rotor's sequence for each of some curve_points memories. Memory is divided twice: up to the store-all peak, and
+// finer over the lowest part, where rounding costs most.
+void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const BlockClasses& classes,
+                     const std::vector<BlockOptions>& block_plans, const PlannerOptions& options, StageState& state,
+                     Frontier& frontier);
+
+}  // namespace rockmate

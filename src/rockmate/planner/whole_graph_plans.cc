@@ -1,0 +1,74 @@
+#include "rockmate/planner/whole_graph_plans.h"
+
+#include <algorithm>
+
+#include "rockmate/schedule/schedule.h"
+#include "rockmate/solvers/evict.h"
+#include "rockmate/solvers/keep.h"
+
+namespace rockmate {
+namespace {
+
+class WholeGraph {
+ public:
+  WholeGraph(const TrainingGraph& graph, const PlannerOptions& options, StageState& state, Frontier& frontier)
+      : graph_(graph), points_(options.curve_points), state_(state), frontier_(frontier) {}
+
+  void run() {
+    state_.total = 3 * points_;
+    store_all_peak_ = frontier_.all().rbegin()->first;
+    descend(store_all_sequence(graph_));
+    state_.done = points_;
+    descend(frontier_.all().begin()->second.sequence);
+    state_.done = 2 * points_;
+    improve_levels();
+  }
+
+ private:
+  // One descent as far as it goes, a plan added at each level of the curve.
+  void descend(const std::vector<OpId>& start) {
+    const Bytes step = std::max<Bytes>(store_all_peak_ / points_, 1);
+    Bytes next = store_all_peak_;
+    const auto keep = [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
+      frontier_.add(keep_within(graph_, sequence, peak_bytes), "evict");
+    };
+    const std::vector<OpId> last = evict(graph_, start, 0, [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
+      if (peak_bytes <= next) {
+        keep(sequence, peak_bytes);
+        next = peak_bytes - step;
+      }
+      return !state_.stop;
+    });
+    if (!state_.stop) keep(last, 0);
+  }
+
+  void improve_levels() {
+    const Bytes least = frontier_.all().begin()->first;
+    for (int i = 1; i <= points_ && !state_.stop; ++i) {
+      const Bytes budget = store_all_peak_ - (store_all_peak_ - least) * i / points_;
+      if (const Candidate* within = frontier_.at(budget)) {
+        frontier_.add(keep_within(graph_, within->sequence, budget), within->planner);
+      }
+      if (const Candidate* faster = frontier_.above(budget)) {
+        const std::string planner = faster->planner == "store-all" ? "evict" : faster->planner;
+        std::vector<OpId> lower = evict(graph_, faster->sequence, budget, [&](const auto&, Bytes) { return !state_.stop; });
+        frontier_.add(keep_within(graph_, std::move(lower), budget), planner);
+      }
+      ++state_.done;
+    }
+  }
+
+  const TrainingGraph& graph_;
+  int points_;
+  StageState& state_;
+  Frontier& frontier_;
+  Bytes store_all_peak_ = 0;
+};
+
+}  // namespace
+
+void add_whole_graph_plans(const TrainingGraph& graph, const PlannerOptions& options, StageState& state, Frontier& frontier) {
+  WholeGraph(graph, options, state, frontier).run();
+}
+
+}  // namespace rockmate
