@@ -5,6 +5,7 @@ namespace rockmate {
 void bind_graph(pybind11::module_& m);
 void bind_schedule(pybind11::module_& m);
 void bind_cost(pybind11::module_& m);
+void bind_report(pybind11::module_& m);
 void bind_planner(pybind11::module_& m);
 }  // namespace rockmate
 
@@ -13,6 +14,7 @@ PYBIND11_MODULE(_planner, m) {
   rockmate::bind_graph(m);
   rockmate::bind_schedule(m);
   rockmate::bind_cost(m);
+  rockmate::bind_report(m);
 #ifdef ROCKMATE_BIND_PLANNER
   rockmate::bind_planner(m);
 #endif

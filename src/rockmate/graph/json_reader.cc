@@ -85,6 +85,25 @@ void JsonFields::read(const std::string& key, std::vector<std::int32_t>& target)
   }
 }
 
+void JsonFields::read(const std::string& key, std::vector<std::int64_t>& target) {
+  if (!find(key)) return;
+  target.clear();
+  const json& list = array(key);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    target.push_back(json_integer(list[i], place_.in(key).at(i), kLow<std::int64_t>, kHigh<std::int64_t>));
+  }
+}
+
+void JsonFields::read(const std::string& key, std::vector<std::string>& target) {
+  if (!find(key)) return;
+  target.clear();
+  const json& list = array(key);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_string()) place_.in(key).at(i).fail("expected text" + found(list[i]));
+    target.push_back(list[i].get<std::string>());
+  }
+}
+
 void JsonFields::read(const std::string& key, std::map<std::string, double>& target) {
   const json* value = find(key);
   if (!value) return;
@@ -105,14 +124,17 @@ void JsonFields::finish() const {
   }
 }
 
+json parse_json(const std::string& text, const std::string& stage) {
+  try {
+    return json::parse(text);
+  } catch (const json::exception& error) {
+    JsonPlace{stage, ""}.fail(std::string("this is no JSON, or it was cut short: ") + error.what());
+  }
+}
+
 json parse_document(const std::string& text, const std::string& stage, const std::string& format, int version) {
   const JsonPlace place{stage, ""};
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::exception& error) {
-    place.fail(std::string("this is no JSON, or it was cut short: ") + error.what());
-  }
+  const json document = parse_json(text, stage);
   if (!document.is_object() || document.value("format", json()) != json(format)) {
     place.fail("this is no " + format + " file: it must be an object with \"format\": \"" + format + "\"");
   }

@@ -32,6 +32,8 @@ class JsonFields {
   void read(const std::string& key, double& target);
   void read(const std::string& key, bool& target);
   void read(const std::string& key, std::vector<std::int32_t>& target);
+  void read(const std::string& key, std::vector<std::int64_t>& target);
+  void read(const std::string& key, std::vector<std::string>& target);
   void read(const std::string& key, std::map<std::string, double>& target);
 
   // The array under `key`; an error when it is absent.
@@ -47,6 +49,9 @@ class JsonFields {
 };
 
 std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place, std::int64_t low, std::int64_t high);
+
+// Parses the text, or says that it is no JSON.
+nlohmann::json parse_json(const std::string& text, const std::string& stage);
 
 // Parses the text and checks its "format" and "version", which count as read.
 nlohmann::json parse_document(const std::string& text, const std::string& stage, const std::string& format, int version);

@@ -1,0 +1,32 @@
+// The frame of every report: one HTML file with its styles and a few lines of script inside, light or dark as the reader's
+// system is, wide or narrow as the screen is; it asks nothing of any network.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rockmate {
+
+std::string escaped(const std::string& text);  // for HTML text and attributes
+
+// The whole page around `body`.
+std::string html_page(const std::string& title, const std::string& subtitle, const std::string& body);
+
+std::string section(const std::string& heading, const std::string& body);
+
+struct Tile {
+  std::string label, value, detail;
+};
+
+// Large figures side by side.
+std::string tiles(const std::vector<Tile>& tiles);
+
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  // plain text; the first column is left-aligned, the others are figures
+  std::vector<double> bars;                    // per row a share from 0 to 1, drawn behind the first column; empty for none
+};
+
+std::string html_table(const Table& table);
+
+}  // namespace rockmate
