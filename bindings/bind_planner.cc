@@ -1,6 +1,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "rockmate/planner/planner.h"
 
 namespace py = pybind11;
@@ -37,6 +41,12 @@ PlanCurve plan_from_python(const TrainingGraph& graph, PlannerOptions options, p
   }
 }
 
+std::vector<std::pair<std::string, double>> stage_pairs(const PlanCurve& curve) {
+  std::vector<std::pair<std::string, double>> pairs;
+  for (const StageTime& time : curve.stages) pairs.emplace_back(time.stage, time.seconds);
+  return pairs;
+}
+
 void bind_results(py::module_& m) {
   py::enum_<PlanStatus>(m, "PlanStatus")
       .value("OPTIMAL", PlanStatus::kOptimal)
@@ -55,8 +65,6 @@ void bind_results(py::module_& m) {
         return "<Plan: peak " + std::to_string(p.peak_bytes) + " bytes, " + std::to_string(p.num_recomputed) + " recomputed>";
       });
 
-  py::class_<StageTime>(m, "StageTime").def_readonly("stage", &StageTime::stage).def_readonly("seconds", &StageTime::seconds);
-
   py::class_<PlanCurve>(m, "PlanCurve", "All plans of a graph: ascending peak, descending time.")
       .def_readonly("plans", &PlanCurve::plans)
       .def_readonly("store_all_peak_bytes", &PlanCurve::store_all_peak_bytes)
@@ -66,7 +74,7 @@ void bind_results(py::module_& m) {
       .def_readonly("num_block_classes", &PlanCurve::num_block_classes)
       .def_readonly("has_chain", &PlanCurve::has_chain)
       .def_readonly("note", &PlanCurve::note)
-      .def_readonly("stages", &PlanCurve::stages)
+      .def_property_readonly("stages", &stage_pairs, "List of (stage, seconds).")
       .def_property_readonly("min_budget_bytes", &PlanCurve::min_budget_bytes)
       .def("at", &PlanCurve::at, py::arg("budget_bytes"), py::return_value_policy::reference_internal,
            "The fastest plan within the budget, or None.")
