@@ -243,7 +243,15 @@ void bind_profile(py::module_& m) {
       .def_property_readonly("output_pointers", each(&OutputProfile::storage), "Equal for outputs that share their storage.")
       .def_property_readonly("output_bytes", each(&OutputProfile::storage_bytes), "Bytes of the storage of each.")
       .def_property_readonly("output_strides", each(&OutputProfile::strides))
-      .def_property_readonly("output_aliases_input", each(&OutputProfile::aliases_input), "Shares an input's storage.");
+      .def_property_readonly("output_aliases_input", each(&OutputProfile::aliases_input), "Shares an input's storage.")
+      .def_property_readonly(
+          "events",
+          [](const Profile& profile) {
+            std::vector<std::pair<std::int64_t, int>> events;
+            for (const ProfileEvent& event : profile.events) events.emplace_back(event.bytes, event.output);
+            return events;
+          },
+          "(signed bytes, output that the allocation becomes or -1) of each allocation and free of a run, in order.");
   m.def("profile", wrap_pybind_function(&profile_program), py::arg("program"), py::arg("inputs"),
         py::arg("min_time_us") = ProfileOptions{}.min_time_us, py::arg("max_runs") = ProfileOptions{}.max_runs,
         "Runs the program on the inputs, which stay, several times, and tells its median time and its exact bytes.");

@@ -1,12 +1,12 @@
 """From an FX graph of dispatcher ops to a program that runs without Python.
 
-``lower`` is a compiler in AOTAutograd's sense: it takes a ``GraphModule`` and gives back a callable that takes its inputs in a
-list, empties the list, and drops each value at its last use in the graph. The order of the graph is the order of execution;
-what is recomputed, and where, is already in the graph.
+``lower`` is a compiler in AOTAutograd's sense: it takes a ``GraphModule`` and gives back a callable that takes its
+inputs in a list, empties the list, and drops each value at its last use in the graph. The order of the graph is the
+order of execution; what is recomputed, and where, is already in the graph.
 
 Random ops that are computed again arrive as PyTorch's own higher-order ops ``run_and_save_rng_state`` and
-``run_with_rng_state`` and become one native instruction each. Everything else that is no dispatcher op (arithmetic on sizes,
-other higher-order ops) is called back in Python.
+``run_with_rng_state`` and become one native instruction each. Everything else that is no dispatcher op (arithmetic on
+sizes, other higher-order ops) is called back in Python.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def lower(gm: fx.GraphModule) -> _runtime.Program:
     """Builds the program of a graph of dispatcher ops.
 
     Args:
-        gm: placeholders, get_attr, call_function and output nodes; ``node.meta["val"]``, where present, holds the traced value.
-            Outputs whose strides a later op relies on are held to the traced ones.
+        gm: placeholders, get_attr, call_function and output nodes; ``node.meta["val"]``, where present, holds the
+            traced value. Outputs whose strides a later op relies on are held to the traced ones.
 
     Returns:
         A callable ``program(inputs: list) -> list`` with ``_boxed_call`` set.
@@ -62,7 +62,9 @@ def lower(gm: fx.GraphModule) -> _runtime.Program:
     return program
 
 
-def lower_op(target: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[_runtime.Program, list[Any]]:
+def lower_op(
+    target: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[_runtime.Program, list[Any]]:
     """The program of a single call, and its inputs: the tensors among the arguments, in order."""
     builder = _runtime.ProgramBuilder()
     inputs: list[Any] = []
@@ -95,14 +97,14 @@ def profile_op(
 
     Args:
         target: an op overload, or any callable.
-        args, kwargs: what it is called with; tensors in place of values. They stay as they are unless the op writes into them.
+        args, kwargs: what it is called with. Tensors stay as they are unless the op writes into them.
         min_time_us: time to spend on timed runs, in microseconds; longer is steadier.
         max_runs: most timed runs.
 
     Returns:
-        ``time_us``, ``peak_bytes`` (inside, outputs included, beyond what was held before), ``kept_bytes``, ``num_runs`` and
-        ``output_bytes``, ``output_strides``, ``output_pointers`` and ``output_aliases_input``, one entry per tensor returned.
-        The random stream is where it was.
+        ``time_us``, ``peak_bytes`` (inside, outputs included, beyond what was held before), ``kept_bytes``,
+        ``num_runs``; and with one entry per tensor returned ``output_bytes``, ``output_strides``, ``output_pointers``
+        and ``output_aliases_input``. The random stream is where it was.
     """
     program, inputs = lower_op(target, args, kwargs or {})
     devices = {value.device for value in inputs if value.device.type == "cuda"}
@@ -131,11 +133,15 @@ class _Lowering:
             elif node.op == "output":
                 return self.builder.finish([self._filled(arg) for arg in _flat_outputs(node)])
             else:
-                raise ValueError(f"[lower] node {node.name}: {node.op} nodes cannot be run; trace them to call_function")
+                raise ValueError(
+                    f"[lower] node {node.name}: {node.op} nodes cannot be run; trace them to call_function"
+                )
         raise ValueError("[lower] the graph has no output node")
 
     def _call(self, node: fx.Node) -> None:
-        target = node.target
+        target: Any = node.target
+        op: Any
+        state: Any
         if isinstance(target, OpOverload):
             self._call_op([node], target, node.args, node.kwargs, node.name)
         elif target is run_and_save_rng_state and _only_items(node):
@@ -161,7 +167,7 @@ class _Lowering:
         targets: list[list[fx.Node]] = []  # the nodes that each output is the value of
         is_list = len(returns) == 1 and isinstance(returns[0].type, torch.ListType)
         if (is_list or len(returns) > 1) and all(_only_items(node) for node in results):
-            for index in sorted({user.args[1] for node in results for user in node.users}):
+            for index in _indices(results):
                 nodes = [user for node in results for user in _items(node, index)]
                 alias = returns[0 if is_list else index].alias_info is not None
                 layout = None if alias else _layout(nodes)
@@ -181,7 +187,7 @@ class _Lowering:
     def _call_python(self, node: fx.Node) -> None:
         args, kwargs = self._filled(tuple(node.args)), self._filled(dict(node.kwargs))
         if _only_items(node):
-            indices = sorted({user.args[1] for user in node.users})
+            indices = _indices([node])
             targets = [_items(node, index) for index in indices]
             outputs = [(0, index, None) for index in indices]
             self.values[node] = _FOLDED
@@ -207,12 +213,14 @@ _FOLDED = object()  # a result that only its getitem nodes read
 
 def _only_items(node: fx.Node) -> bool:
     return bool(node.users) and all(
-        user.target is operator.getitem
-        and user.args[0] is node
-        and isinstance(user.args[1], int)
-        and user.args[1] >= 0
+        user.target is operator.getitem and user.args[0] is node and isinstance(user.args[1], int) and user.args[1] >= 0
         for user in node.users
     )
+
+
+def _indices(nodes: list[fx.Node]) -> list[int]:
+    """Which items the getitem nodes read, ascending."""
+    return sorted({index for node in nodes for user in node.users if isinstance(index := user.args[1], int)})
 
 
 def _items(node: fx.Node, index: int) -> list[fx.Node]:
@@ -226,7 +234,7 @@ def _flat_outputs(node: fx.Node) -> Sequence[Any]:
 
 def _reads_strides(user: fx.Node) -> bool:
     """Whether a node would fail, or mean something else, with other strides than the traced ones."""
-    target = user.target
+    target: Any = user.target
     if target is run_and_save_rng_state:
         target = user.args[0]
     elif target is run_with_rng_state:
@@ -243,7 +251,11 @@ def _reads_strides(user: fx.Node) -> bool:
 def _layout(nodes: list[fx.Node]) -> _Layout | None:
     """The traced (sizes, strides), where a later op relies on them and they are known numbers."""
     val = next((node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), torch.Tensor)), None)
-    if val is None or val.layout is not torch.strided or not any(_reads_strides(u) for node in nodes for u in node.users):
+    if (
+        val is None
+        or val.layout is not torch.strided
+        or not any(_reads_strides(u) for node in nodes for u in node.users)
+    ):
         return None
     sizes, strides = list(val.size()), list(val.stride())
     return (sizes, strides) if all(type(number) is int for number in sizes + strides) else None
@@ -251,7 +263,11 @@ def _layout(nodes: list[fx.Node]) -> _Layout | None:
 
 def _rng_device(node: fx.Node, results: list[fx.Node]) -> torch.device:
     traced = [result.meta.get("val") for result in results]
-    arguments = [arg.meta.get("val") for arg in node.all_input_nodes if node.target is not run_with_rng_state or arg is not node.args[0]]
+    arguments = [
+        arg.meta.get("val")
+        for arg in node.all_input_nodes
+        if node.target is not run_with_rng_state or arg is not node.args[0]
+    ]
     return _device_of((traced, node.kwargs.get("device"), arguments))
 
 

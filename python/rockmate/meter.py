@@ -19,11 +19,11 @@ Device = torch.device | str | None
 class Meter:
     """Counts bytes allocated and freed inside a ``with`` block, relative to its start.
 
-    It sees what PyTorch's allocators report on this thread and on the autograd engine's threads. Meters nest. It cannot run
-    together with a torch profiler on the same thread.
+    It sees what PyTorch's allocators report on this thread and on the autograd engine's threads. Meters nest. A torch
+    profiler and a meter refuse to run on the same thread: both listen at the same place.
 
-    Memory from before the block counts negative when it is freed inside: on accelerators always, on the CPU only for tensors
-    given as ``known`` (the CPU allocator does not know the size of what it gave out unwatched).
+    Memory from before the block counts negative when it is freed inside: on accelerators always, on the CPU only for
+    tensors given as ``known`` (the CPU allocator does not know the size of what it gave out unwatched).
 
     Args:
         device: count this device only ("cpu", "cuda", "cuda:1"); all devices together by default.
@@ -31,7 +31,8 @@ class Meter:
         record: keep every event, for ``trace`` and ``peak_excluding``. Without it the meter takes no memory of its own.
 
     Raises:
-        RuntimeError: when entered while a torch profiler runs on this thread, or left while something started later still runs.
+        RuntimeError: when entered while a torch profiler runs on this thread, or left while something that was
+            started later still runs.
     """
 
     def __init__(self, device: Device = None, *, known: Iterable[torch.Tensor] = (), record: bool = True) -> None:
@@ -77,7 +78,7 @@ class Meter:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """What is allocated inside is left out by every meter of this thread; for work that belongs to no step (compiling)."""
+    """What is allocated inside is left out by every meter of this thread: work that belongs to no step (compiling)."""
     _runtime.pause_meters(True)
     try:
         yield
@@ -107,7 +108,7 @@ def measure_peak(
 
     Args:
         fn: one training step, or anything else. Its result is dropped after the measurement ends.
-        exclude_grads_of: a module or parameters; allocations that end up as their ``.grad`` do not count as activations.
+        exclude_grads_of: a module or parameters; what ends up as their ``.grad`` does not count as activations.
         device: count this device only; all devices together by default.
     """
     if exclude_grads_of is None:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace rockmate {
@@ -53,6 +54,27 @@ std::vector<OutputProfile> describe(const std::vector<c10::IValue>& outputs, con
   return profiles;
 }
 
+// Which of the events are allocations that are alive at the end as the storage of an output.
+std::vector<ProfileEvent> label(const std::vector<AllocationEvent>& events, const std::vector<c10::IValue>& outputs) {
+  std::unordered_map<std::uintptr_t, int> output_at;
+  int index = 0;
+  for (const c10::IValue& output : outputs) {
+    for_each_tensor(output, [&](const at::Tensor& tensor) {
+      output_at.emplace(reinterpret_cast<std::uintptr_t>(tensor.storage().data()), index++);
+    });
+  }
+  std::vector<ProfileEvent> labelled(events.size());
+  for (std::size_t i = events.size(); i-- > 0;) {  // the last allocation at an address is the one that is still there
+    labelled[i].bytes = events[i].bytes;
+    const auto found = output_at.find(events[i].pointer);
+    if (events[i].bytes > 0 && found != output_at.end()) {
+      labelled[i].output = found->second;
+      output_at.erase(found);
+    }
+  }
+  return labelled;
+}
+
 }  // namespace
 
 Profile profile(const Program& program, const std::vector<c10::IValue>& inputs, const ProfileOptions& options,
@@ -68,7 +90,7 @@ Profile profile(const Program& program, const std::vector<c10::IValue>& inputs, 
     check_interrupt();
   }
   {
-    const auto meter = std::make_shared<Meter>(device, /*record_events=*/false);
+    const auto meter = std::make_shared<Meter>(device, /*record_events=*/true);
     meter->start();
     struct Stop {
       Meter& meter;
@@ -78,6 +100,7 @@ Profile profile(const Program& program, const std::vector<c10::IValue>& inputs, 
     result.peak_bytes = meter->peak_bytes();
     result.kept_bytes = meter->current_bytes();
     result.outputs = describe(outputs, inputs);
+    result.events = label(meter->events(), outputs);
   }
   synchronize(device);
   using Clock = std::chrono::steady_clock;

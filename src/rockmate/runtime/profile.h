@@ -17,12 +17,19 @@ struct OutputProfile {
   bool aliases_input = false;
 };
 
+// One allocation or free of a run, in order: the bytes inside at any moment, with or without some of the outputs, follow.
+struct ProfileEvent {
+  std::int64_t bytes = 0;  // negative for a free
+  int output = -1;         // the first output that the allocation becomes; -1 for workspace
+};
+
 struct Profile {
   double time_us = 0;           // median over the runs
   std::int64_t peak_bytes = 0;  // the most bytes inside, outputs included, beyond what was held when it began
   std::int64_t kept_bytes = 0;  // bytes more when it ended, outputs alive
   int num_runs = 0;             // timed ones
   std::vector<OutputProfile> outputs;
+  std::vector<ProfileEvent> events;
 };
 
 struct ProfileOptions {
