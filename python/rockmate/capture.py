@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import flop_registry
 
 from rockmate import _planner
-from rockmate.joint import JointGraph, has_side_effects, is_random, module_of, tensor_leaves
+from rockmate.joint import JointGraph, is_random, module_of, tensor_leaves
 
 # What torch.get_rng_state() returns for the CPU generator. Other devices keep their state on the host.
 CPU_RNG_STATE_BYTES = 5056
@@ -37,7 +37,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
     Args:
         joint: the graph, sorted out by :func:`rockmate.joint.read_joint_graph`.
         num_mutated_inputs: so many of the first forward outputs are new contents of mutated inputs.
-        parameters: indices into ``joint.primals`` of those that are parameters or buffers.
+        parameters: indices into ``joint.primals`` of those that are parameters.
         name: the name of the graph, for reports.
     """
     values: list[dict[str, Any]] = []
@@ -46,8 +46,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
     nbytes = {
         key: tensor.untyped_storage().nbytes()
         for node in joint.storages
-        for tensor in tensor_leaves(node.meta.get("val"))
-        for key in [tensor.untyped_storage()._cdata]
+        for key, tensor in zip(joint.keys_of(node), tensor_leaves(node.meta.get("val")), strict=True)
     }
 
     def add_value(key: int, name: str, kind: str, producer: int = -1) -> int:
@@ -55,17 +54,18 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
             value_ids[key] = len(values)
             storage_of.append(key)
             values.append(
-                {"name": name, "bytes": nbytes[key], "kind": kind, "retention": "until_last_use", "producer": producer}
+                {"name": name, "bytes": nbytes[key], "kind": kind, "retention": "last_use", "producer": producer}
             )
         return value_ids[key]
 
     for index, node in enumerate(joint.primals):
-        for tensor in tensor_leaves(node.meta.get("val")):
-            kind = "input" if index not in parameters else "parameter" if tensor.requires_grad else "buffer"
-            add_value(tensor.untyped_storage()._cdata, node.name, kind)
+        for key in joint.storages.get(node, ()):
+            add_value(key, node.name, "parameter" if index in parameters else "input")
     for node in joint.tangents:
         for key in joint.storages.get(node, ()):
-            add_value(key, node.name, "tangent")
+            tangent = values[add_value(key, node.name, "tangent")]
+            if node.meta["val"].dim() == 0:
+                tangent["retention"] = "step_end"  # where the backward pass begins, and held by whoever began it
     for node in joint.storages:
         if node.op == "get_attr":
             for key in joint.storages[node]:
@@ -76,7 +76,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
     ops: list[dict[str, Any]] = []
     for op_id, node in enumerate(joint.ops):
         inputs = dict.fromkeys(
-            value_ids[key] for arg in node.all_input_nodes for key in _read_storages(joint, arg) if key in value_ids
+            value_ids[key] for arg in node.all_input_nodes for key in joint.storages.get(arg, ())
         )
         kind = "activation" if op_id < joint.num_forward_ops else "gradient"
         outputs = []
@@ -99,7 +99,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
                 "moved_bytes": moved,
                 "dtype": dtype,
                 "is_random": is_random(node),
-                "recomputable": not has_side_effects(node),
+                "recomputable": node not in joint.run_once,
             }
         )
     _mark_outputs(joint, values, value_ids, num_mutated_inputs, parameters)
@@ -115,10 +115,6 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
         }
     )
     return Capture(joint, _planner.TrainingGraph.from_json(text), value_ids, storage_of)
-
-
-def _read_storages(joint: JointGraph, node: fx.Node) -> list[int]:
-    return joint.storages.get(node, [])
 
 
 def _mark_outputs(
@@ -138,14 +134,14 @@ def _mark_outputs(
         if (value := value_of(node)) is None:
             continue
         if index >= num_mutated_inputs:
-            value["retention"] = "until_step_end"
-        elif value["retention"] == "until_last_use":
-            value["retention"] = "until_forward_end"
+            value["retention"] = "step_end"
+        elif value["retention"] == "last_use":
+            value["retention"] = "forward_end"
     parameter_gradients: dict[int, bool] = {}
     for index, node in enumerate(joint.backward_outputs):
         if (value := value_of(node)) is None:
             continue
-        value["retention"] = "until_step_end"
+        value["retention"] = "step_end"
         key = id(value)
         parameter_gradients[key] = parameter_gradients.get(key, True) and index in parameters
     for value in values:

@@ -19,20 +19,19 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map
 
-from rockmate import _runtime
 from rockmate.cache import cache_directory, read_json, write_json
 from rockmate.capture import Capture, signature_of
-from rockmate.joint import describe, tensor_leaves
-from rockmate.lower import lower
+from rockmate.joint import describe
+from rockmate.lower import profile_op
 
-CACHE_FORMAT = "rockmate-costs-1"
+CACHE_FORMAT = "rockmate-costs-2"
 MIN_TIME_US = 2_000.0  # an op is repeated until it has run this long ...
 MAX_RUNS = 20  # ... or this often
 
 
 @dataclass
 class CostCache:
-    """Measured costs by signature: [time in microseconds, workspace bytes, bytes of each output's storage]."""
+    """Measured costs by signature: [time in microseconds, bytes of each output's storage, allocation events]."""
 
     path: Path | None
     entries: dict[str, list[Any]] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class CostCache:
             isinstance(entry, list)
             and len(entry) == 3
             and isinstance(entry[0], (int, float))
-            and isinstance(entry[1], int)
+            and isinstance(entry[1], list)
             and isinstance(entry[2], list)
         )
         return entry if good else None
@@ -86,9 +85,8 @@ def measure_costs(
     ops = capture.joint.ops
     signatures = [signature_of(node) for node in ops]
     missing = {s: node for s, node in zip(signatures, ops, strict=True) if cache.get(s) is None}
-    devices = [device.index or 0] if device.type == "cuda" else []
     try:
-        with unset_fake_temporarily(), _disable_current_modes(), torch.no_grad(), torch.random.fork_rng(devices):
+        with unset_fake_temporarily(), _disable_current_modes(), torch.no_grad():
             for count, (signature, node) in enumerate(missing.items()):
                 if on_progress is not None:
                     on_progress("costs", count / len(missing))
@@ -96,78 +94,61 @@ def measure_costs(
     finally:
         cache.save()
     graph = capture.training_graph
+    values = graph.values
     for op_id, (node, signature) in enumerate(zip(ops, signatures, strict=True)):
-        time_us, workspace, output_bytes = cache.get(signature) or [0.0, 0, []]
-        graph.set_op_cost(op_id, float(time_us), int(workspace))
-        for key, size in zip(_output_storages(node), output_bytes, strict=False):
-            value = capture.value_ids.get(key)
-            if value is not None and graph.values[value].producer == op_id:
+        time_us, output_bytes, events = cache.get(signature) or [0.0, [], []]
+        uncharged: set[int] = set()
+        for index, (key, size) in enumerate(zip(capture.joint.keys_of(node), output_bytes, strict=False)):
+            value = capture.value_ids[key]
+            if values[value].producer == op_id:
                 graph.set_value_bytes(value, int(size))
+                if values[value].kind == "parameter_gradient":
+                    uncharged.add(index)
+        graph.set_op_cost(op_id, float(time_us), workspace_bytes(events, uncharged))
     return len(missing)
 
 
-def _output_storages(node: fx.Node) -> list[int]:
-    return [tensor.untyped_storage()._cdata for tensor in tensor_leaves(node.meta["val"])]
-
-
 def _measure(node: fx.Node) -> list[Any]:
-    program, inputs = single_op_program(node)
-    if program is None:
-        return [0.0, 0, []]
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return [0.0, [], []]
+    made_up: dict[fx.Node, Any] = {}
+
+    def value_of(arg: fx.Node) -> Any:
+        if arg not in made_up:
+            made_up[arg] = tree_map(made_up_tensor, arg.meta["val"])
+        return made_up[arg]
+
     try:
-        result = _runtime.profile(program, inputs, MIN_TIME_US, MAX_RUNS)
+        result = profile_op(
+            node.target,
+            fx.node.map_arg(node.args, value_of),
+            fx.node.map_arg(dict(node.kwargs), value_of),
+            min_time_us=MIN_TIME_US,
+            max_runs=MAX_RUNS,
+        )
     except RuntimeError as error:
         raise RuntimeError(
             f"[cost] {describe(node)} can't be measured alone: {error}. "
             "Choose cost=<device name> to plan with the roofline model instead"
         ) from error
-    fresh = {
-        pointer: size
-        for pointer, size, aliases in zip(
-            result.output_pointers, result.output_bytes, result.output_aliases_input, strict=True
-        )
-        if not aliases
-    }
-    workspace = max(0, result.peak_bytes - sum(fresh.values()))
-    return [result.time_us, workspace, list(result.output_bytes)]
+    return [result.time_us, list(result.output_bytes), [list(event) for event in result.events]]
 
 
-def single_op_program(node: fx.Node) -> tuple[Any, list[Any]]:
-    """A program that runs only ``node``, returning all its tensors, and inputs for it; ``(None, [])`` when that can't be."""
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return None, []
-    graph = fx.Graph()
-    placeholders: dict[fx.Node, Any] = {}
-    inputs: list[Any] = []
+def workspace_bytes(events: list[list[int]], uncharged: set[int]) -> int:
+    """The most bytes held inside the op beyond all its outputs, the outputs numbered in ``uncharged`` left out of both.
 
-    def placeholder_for(arg: fx.Node) -> Any:
-        if arg not in placeholders:
-            copy = graph.placeholder(arg.name)
-            copy.meta = dict(arg.meta)
-            placeholders[arg] = copy
-            inputs.append(tree_map(made_up_tensor, arg.meta["val"]))
-        return placeholders[arg]
-
-    if any(not isinstance(arg.meta.get("val"), torch.Tensor) for arg in node.all_input_nodes):
-        return None, []
-    args = fx.node.map_arg(node.args, placeholder_for)
-    kwargs = fx.node.map_arg(dict(node.kwargs), placeholder_for)
-    call = graph.call_function(node.target, args, kwargs)
-    call.meta = dict(node.meta)
-    val = node.meta["val"]
-    if isinstance(val, torch.Tensor):
-        graph.output((call,))
-    else:
-        items = []
-        for index, item in enumerate(val or ()):
-            if isinstance(item, torch.Tensor):
-                import operator
-
-                getitem = graph.call_function(operator.getitem, (call, index))
-                getitem.meta = {"val": item}
-                items.append(getitem)
-        graph.output(tuple(items))
-    return lower(fx.GraphModule(torch.nn.Module(), graph)).program, inputs
+    It depends on what is left out: a workspace that is gone before an output is allocated hides behind that output.
+    """
+    present = peak = 0
+    charged: dict[int, int] = {}
+    for size, output in events:
+        if output in uncharged:
+            continue
+        if output >= 0:
+            charged[output] = size
+        present += size
+        peak = max(peak, present)
+    return max(0, peak - sum(charged.values()))
 
 
 def made_up_tensor(like: Any) -> Any:

@@ -15,7 +15,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+from torch._functorch._aot_autograd.descriptors import (
+    SavedForBackwardsAOTOutput,
+    SavedForBackwardsNoVcCheckAOTOutput,
+)
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 
 from rockmate.capture import CPU_RNG_STATE_BYTES
@@ -31,8 +34,11 @@ class EmittedGraphs:
 
     forward: fx.Graph
     backward: fx.Graph
-    saved: list[str]  # names, in the joint graph, of the nodes that are saved ...
-    replayed: list[str]  # ... and of the random ops whose generator state is saved after them
+    # What is saved, in order, by names in the joint graph: nodes, random ops by their generator state, and inputs that may be
+    # overwritten before they are handed to a recomputed op.
+    saved: list[str]
+    replayed: list[str]
+    unwatched: list[str]
 
 
 class _Writer:
@@ -44,10 +50,13 @@ class _Writer:
         self.env: dict[fx.Node, fx.Node] = {}
         self.rng_states: dict[fx.Node, fx.Node] = {}
         self.alive: set[int] = set()  # storages with a present copy
+        self.computed: set[fx.Node] = set()
 
     def placeholder(self, node: fx.Node) -> None:
         copy = self.graph.placeholder(node.name)
         copy.meta = dict(node.meta)
+        if node in self.joint.stand_ins:
+            copy.meta["saved_tensor_with_no_vc_check"] = True  # AOTAutograd's word for: may have changed since
         self.env[node] = copy
         self.alive.update(self.joint.storages.get(node, ()))
 
@@ -71,18 +80,23 @@ class _Writer:
         """Emit one compute. ``rng`` is ``"plain"``, ``"save"`` or ``"replay"``."""
         args = fx.node.map_arg(op.args, self.get)
         kwargs = fx.node.map_arg(dict(op.kwargs), self.get)
+        name = op.name if op not in self.computed else f"{op.name}_again"
+        self.computed.add(op)
         if rng == "plain":
-            result = self.graph.call_function(op.target, args, kwargs)
+            result = self._call(name, op.target, args, kwargs)
             result.meta = dict(op.meta)
         elif rng == "save":
-            both = self.graph.call_function(run_and_save_rng_state, (op.target, *args), kwargs)
+            both = self._call(name, run_and_save_rng_state, (op.target, *args), kwargs)
             both.meta = {**op.meta, "val": (_fake_rng_state(op), op.meta["val"])}
             self.rng_states[op] = self._getitem(both, 0)
             result = self._getitem(both, 1)
         else:
-            result = self.graph.call_function(run_with_rng_state, (self.rng_states[op], op.target, *args), kwargs)
+            result = self._call(name, run_with_rng_state, (self.rng_states[op], op.target, *args), kwargs)
             result.meta = dict(op.meta)
         self._bind(op, result)
+
+    def _call(self, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Node:
+        return self.graph.create_node("call_function", target, args, kwargs, name=name)
 
     def _getitem(self, node: fx.Node, index: int) -> fx.Node:
         item = self.graph.call_function(operator.getitem, (node, index))
@@ -147,6 +161,12 @@ def emit(
         saved += [by_name[name] for name in lacking.nodes if name in by_name]
         replayed += [by_name[name] for name in lacking.states if name in by_name]
 
+    # Saved in AOTAutograd's order: what autograd watches for later changes, then what may change.
+    watched = [node for node in saved if node not in joint.stand_ins]
+    unwatched = [node for node in saved if node in joint.stand_ins]
+    returned = {
+        key for node in joint.forward_outputs if isinstance(node, fx.Node) for key in joint.storages.get(node, ())
+    }
     forward = _Writer(joint)
     for node in joint.primals:
         forward.placeholder(node)
@@ -154,21 +174,23 @@ def emit(
         if kind == COMPUTE:
             op = joint.ops[id]
             forward.compute(op, "save" if op in replayed else "plain")
-        else:
+        elif storage_of[id] not in returned:  # new contents of buffers die as soon as they are returned
             forward.free(storage_of[id])
     outputs = [forward.get_output(node) for node in joint.forward_outputs]
-    outputs += [forward.get(node) for node in saved] + [forward.rng_states[op] for op in replayed]
-    num_forward_outputs = len(joint.forward_outputs)
-    num_saved = len(saved) + len(replayed)
-    descs = [*output_descs[:num_forward_outputs], *(SavedForBackwardsAOTOutput(i) for i in range(num_saved))]
+    outputs += [forward.get(node) for node in watched] + [forward.rng_states[op] for op in replayed]
+    outputs += [forward.get(node) for node in unwatched]
+    num_forward_outputs, num_watched = len(joint.forward_outputs), len(watched) + len(replayed)
+    descs = list(output_descs[:num_forward_outputs])
+    descs += [SavedForBackwardsAOTOutput(i) for i in range(num_watched)]
+    descs += [SavedForBackwardsNoVcCheckAOTOutput(num_watched + i) for i in range(len(unwatched))]
     forward_graph = forward.finish(outputs, descs)
 
     backward = _Writer(joint)
-    for node in saved:
+    for node in watched:
         backward.placeholder(node)
     for op in replayed:
         backward.rng_placeholder(op)
-    for node in joint.tangents:
+    for node in unwatched + joint.tangents:
         backward.placeholder(node)
     computed = {id for kind, id in actions[:forward_end] if kind == COMPUTE}
     for kind, id in actions[forward_end:]:
@@ -181,26 +203,37 @@ def emit(
     backward_graph = backward.finish(
         [backward.get_output(node) for node in joint.backward_outputs], output_descs[num_forward_outputs:]
     )
-    return EmittedGraphs(forward_graph, backward_graph, [n.name for n in saved], [op.name for op in replayed])
+    return EmittedGraphs(
+        forward_graph,
+        backward_graph,
+        [node.name for node in watched],
+        [op.name for op in replayed],
+        [node.name for node in unwatched],
+    )
 
 
 def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
     """A backward graph for ``joint`` that takes what the forward graph of ``emitted`` saves; see :mod:`rockmate.fallback`."""
     by_name = {node.name: node for node in joint.storages}
     backward = _Writer(joint)
-    for name in emitted.saved:
+    def saved_placeholder(name: str) -> None:
         if name in by_name:
             backward.placeholder(by_name[name])
         else:
-            backward.graph.placeholder(name)
+            backward.graph.placeholder(name)  # saved for others
+
+    for name in emitted.saved:
+        saved_placeholder(name)
     for name in emitted.replayed:
         if name in by_name:
             backward.rng_placeholder(by_name[name])
         else:
             backward.graph.placeholder(f"{name}_rng_state")
+    for name in emitted.unwatched:
+        saved_placeholder(name)
     for node in joint.tangents:
         backward.placeholder(node)
-    sequence, lacking = on_demand_sequence(joint, emitted.saved, emitted.replayed)
+    sequence, lacking = on_demand_sequence(joint, emitted.saved + emitted.unwatched, emitted.replayed)
     if lacking.nodes or lacking.states:
         raise AssertionError(f"[emit] the forward pass did not save {lacking}")
     forward_ops = set(joint.ops[: joint.num_forward_ops])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from torch import fx
 
-from rockmate.joint import JointGraph, has_side_effects, is_random
+from rockmate.joint import JointGraph, is_random
 
 
 @dataclass
@@ -46,7 +46,7 @@ def on_demand_sequence(joint: JointGraph, saved: Iterable[str], states: Iterable
         for key in joint.storages.get(node, ()):
             if key in present:
                 continue
-            if maker_op[key] in forward and has_side_effects(maker_op[key]):
+            if maker_op[key] in forward and maker_op[key] in joint.run_once:
                 lacking.nodes.append(joint.maker(key).name)  # it can't run twice: its result has to be saved
                 present.add(key)
             else:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch.utils._pytree import tree_leaves
 
 from rockmate.errors import CaptureError
@@ -23,7 +24,7 @@ def tensor_leaves(val: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(val) if isinstance(leaf, torch.Tensor)]
 
 
-def storage_key(tensor: torch.Tensor, node: fx.Node) -> int:
+def _storage_key(tensor: torch.Tensor, node: fx.Node) -> int:
     try:
         return tensor.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError) as error:
@@ -85,6 +86,7 @@ class JointGraph:
     """A joint graph with its nodes sorted out. ``ops`` holds forward ops, then backward ops, each in traced order."""
 
     graph: fx.Graph
+    stand_for: dict[int, int]
     primals: list[fx.Node]
     tangents: list[fx.Node]
     forward_outputs: list[Any]
@@ -95,9 +97,15 @@ class JointGraph:
     storages: dict[fx.Node, list[int]] = field(default_factory=dict)
     nodes_of: dict[int, list[fx.Node]] = field(default_factory=dict)
     op_set: set[fx.Node] = field(default_factory=set)
+    # Forward ops that must not run again, and inputs that are overwritten when the forward pass ends and yet may be handed to
+    # recomputed ops, which ignore what is in them.
+    run_once: set[fx.Node] = field(default_factory=set)
+    stand_ins: set[fx.Node] = field(default_factory=set)
 
-    def is_view(self, node: fx.Node) -> bool:
-        return node.op == "call_function" and node not in self.op_set
+    def keys_of(self, node: fx.Node) -> list[int]:
+        """The storage of each tensor that the node gives, in order."""
+        keys = (_storage_key(tensor, node) for tensor in tensor_leaves(node.meta.get("val")))
+        return [self.stand_for.get(key, key) for key in keys]
 
     def maker(self, storage: int) -> fx.Node:
         """The node that stands for the storage: a placeholder, a constant, a single-output op, or a ``getitem`` of an op."""
@@ -107,13 +115,20 @@ class JointGraph:
         raise CaptureError(f"[capture] {describe(self.nodes_of[storage][0])}: an output that is used in no known way")
 
 
-def read_joint_graph(graph: fx.Graph, num_forward_outputs: int) -> JointGraph:
-    """Sort out a joint graph. Nodes that nothing needs and that have no effect are left out."""
+def read_joint_graph(
+    graph: fx.Graph, num_forward_outputs: int, stand_for: dict[int, int] | None = None
+) -> JointGraph:
+    """Sort out a joint graph. Nodes that nothing needs and that have no effect are left out.
+
+    ``stand_for`` maps storages to those that took their place, see :func:`rockmate.tangents.drop_tangents`.
+    """
     placeholders = graph.find_nodes(op="placeholder")
     tangents = [node for node in placeholders if "tangents" in str(node.target)]
     primals = [node for node in placeholders if "tangents" not in str(node.target)]
     outputs = list(graph.output_node().args[0])
-    joint = JointGraph(graph, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:])
+    joint = JointGraph(
+        graph, stand_for or {}, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:]
+    )
 
     after_tangent = _reached_from(graph, tangents)
     needed = _ancestors(
@@ -126,7 +141,7 @@ def read_joint_graph(graph: fx.Graph, num_forward_outputs: int) -> JointGraph:
     for node in graph.nodes:
         if node.op == "output":
             continue
-        keys = [storage_key(tensor, node) for tensor in tensor_leaves(node.meta.get("val"))]
+        keys = joint.keys_of(node)
         _refuse_symbols(node)
         known = all(key in joint.nodes_of for key in keys)
         if node not in needed and node.op == "call_function":
@@ -144,7 +159,51 @@ def read_joint_graph(graph: fx.Graph, num_forward_outputs: int) -> JointGraph:
         (forward if is_forward else backward).append(node)
     joint.ops = forward + backward
     joint.num_forward_ops = len(forward)
+    joint.run_once = {node for node in joint.ops if has_side_effects(node)}
+    _protect_mutated_inputs(joint)
     return joint
+
+
+def _protect_mutated_inputs(joint: JointGraph) -> None:
+    """An op that reads an input which the step overwrites (a buffer) would see the new content when it runs again.
+
+    Batch normalization in train mode only passes its running statistics through: its other outputs do not depend on them.
+    """
+    descs = joint.graph.output_node().meta.get("desc") or ()
+    mutated_descs = {desc.mutated_input for desc in descs if isinstance(desc, InputMutationAOTOutput)}
+    mutated = {
+        key: node
+        for node in joint.primals
+        if node.meta.get("desc") in mutated_descs
+        for key in joint.storages.get(node, ())
+    }
+    if not mutated:
+        return
+    read_in_backward = {
+        key
+        for op in joint.ops[joint.num_forward_ops :]
+        for arg in op.all_input_nodes
+        for key in joint.storages.get(arg, ())
+    }
+    for op in joint.ops[: joint.num_forward_ops]:
+        read = [(arg, key) for arg in op.all_input_nodes for key in joint.storages.get(arg, ()) if key in mutated]
+        if not read:
+            continue
+        passed_through = _running_statistics(op)
+        if all(arg in passed_through and key not in read_in_backward for arg, key in read):
+            joint.stand_ins.update(mutated[key] for _, key in read)
+        else:
+            joint.run_once.add(op)
+
+
+def _running_statistics(op: fx.Node) -> set[fx.Node]:
+    """The running mean and variance of a batch normalization in train mode."""
+    aten = torch.ops.aten
+    if op.target is aten._native_batch_norm_legit_functional.default and op.args[5] is True:
+        return {arg for arg in op.args[3:5] if isinstance(arg, fx.Node)}
+    if op.target is aten._batch_norm_with_update_functional.default:
+        return {arg for arg in op.args[3:5] if isinstance(arg, fx.Node)}
+    return set()
 
 
 def _refuse_symbols(node: fx.Node) -> None:

@@ -114,7 +114,7 @@ def _user_plan(capture: Capture, curve: Any, chosen: Any, budget_bytes: int, sta
     alive = _alive_after_forward(graph, actions[:forward_end])
     kept = []
     for value in (values[id] for id in alive):
-        if value.retention == "until_last_use":
+        if value.retention == "last_use":
             kept.append((value.name, value.bytes, ops[value.producer].module))
     return Plan(
         budget_bytes=budget_bytes,

@@ -124,7 +124,8 @@ class StepPlan:
         assert self._module is not None
         graph = self._module.graph
         tangents = [n for n in graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
-        return read_joint_graph(drop_tangents(graph, tangents, given), num_forward_outputs)
+        kept, stand_for = drop_tangents(graph, tangents, given)
+        return read_joint_graph(kept, num_forward_outputs, stand_for)
 
 
 def _likely_tangents(tangents: list[fx.Node], wanted: str) -> frozenset[int]:

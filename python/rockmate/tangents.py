@@ -20,13 +20,18 @@ from torch import fx
 _MISSING = object()
 
 
-def drop_tangents(graph: fx.Graph, tangents: list[fx.Node], given: AbstractSet[int]) -> fx.Graph:
+def drop_tangents(
+    graph: fx.Graph, tangents: list[fx.Node], given: AbstractSet[int]
+) -> tuple[fx.Graph, dict[int, int]]:
     """A copy of the joint ``graph`` in which only the tangents numbered in ``given`` are used.
 
-    Node names are kept. All placeholders stay; outputs that depend on missing tangents alone become ``None``.
+    Node names are kept. All placeholders stay; outputs that depend on missing tangents alone become ``None``. The second
+    result maps the storage of each sum that is gone to that of the summand that stands for it: the traced values of the
+    nodes after it still look at the former.
     """
+    stand_for: dict[int, int] = {}
     if len(given) == len(tangents):
-        return graph
+        return graph, stand_for
     missing_tangents = {tangents[i] for i in range(len(tangents)) if i not in given}
     new_graph = fx.Graph()
     copies: dict[fx.Node, Any] = {}
@@ -71,9 +76,11 @@ def drop_tangents(graph: fx.Graph, tangents: list[fx.Node], given: AbstractSet[i
                 continue
             if absent and (kept := _other_summand(node, absent[0])) is not None:
                 copies[node] = copies[kept]
+                storage = kept.meta["val"].untyped_storage()._cdata
+                stand_for[node.meta["val"].untyped_storage()._cdata] = stand_for.get(storage, storage)
                 continue
         copies[node] = new_graph.node_copy(node, lookup)
-    return new_graph
+    return new_graph, stand_for
 
 
 def _map_outputs(outputs: Any, copies: dict[fx.Node, Any]) -> tuple[Any, ...]:
