@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import signal
 import threading
 import weakref
 
@@ -467,6 +468,15 @@ def test_no_memory_is_left_after_a_step_and_no_more_is_held_than_plain(make):
     assert peak <= plain_peak + sum(buffer.nbytes for buffer in plain.buffers())
 
 
+def test_without_gradients():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        assert torch.equal(compiled(model.eval())(x), model(x))
+    with torch.inference_mode():
+        assert torch.equal(compiled(model)(x), model(x))
+
+
 class Sines(torch.nn.Module):
     def forward(self, x):
         for _ in range(6):
@@ -506,6 +516,22 @@ def test_profile_is_exact_about_bytes():
     dropout = profile_op(aten.native_dropout.default, (a, 0.5, True))
     assert torch.equal(torch.get_rng_state(), before)
     assert dropout.kept_bytes == a.nbytes + a.numel()
+
+
+def test_profile_can_be_interrupted():
+    def late(x):
+        signal.raise_signal(signal.SIGUSR1)
+        return x
+
+    def handler(*_):
+        raise InterruptedError
+
+    previous = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(InterruptedError):
+            profile_op(late, (torch.ones(1),), max_runs=10)
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
 
 
 def test_profile_tells_the_workspace():

@@ -108,8 +108,9 @@ Profile profile(const Program& program, const std::vector<c10::IValue>& inputs, 
   double spent_us = 0;
   while (static_cast<int>(times_us.size()) < std::max(1, options.max_runs) &&
          (times_us.empty() || spent_us < options.min_time_us)) {
+    std::vector<c10::IValue> taken = inputs;
     const Clock::time_point begin = Clock::now();
-    std::vector<c10::IValue> outputs = run();
+    std::vector<c10::IValue> outputs = program.run(taken);
     synchronize(device);
     const double time_us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
     outputs.clear();
