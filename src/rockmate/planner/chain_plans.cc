@@ -12,8 +12,6 @@
 namespace rockmate {
 namespace {
 
-constexpr int kMaxProgramOps = 60;
-
 // What a forward pass that saves only the output runs.
 BlockOption forward_only(const BlockProblem& problem) {
   BlockProblem forward = problem;
@@ -82,7 +80,6 @@ std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const Planne
   settings.save_levels = is_whole ? 1 : options.save_levels;  // nothing is saved for anybody when there is one block
   settings.peak_levels = options.peak_levels;
   settings.mip_gap = options.mip_gap;
-  settings.max_program_ops = kMaxProgramOps;
   settings.stop = &state.stop;
   settings.pairs_done = &state.done;
   state.total = count * settings.save_levels * settings.peak_levels;

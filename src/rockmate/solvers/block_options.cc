@@ -9,9 +9,13 @@
 #include "rockmate/solvers/evict.h"
 #include "rockmate/solvers/rk_checkmate.h"
 #include "rockmate/solvers/sequence_memory.h"
+#include "rockmate/solvers/stage_search.h"
 
 namespace rockmate {
 namespace {
+
+constexpr int kBisections = 6;
+constexpr Bytes kNegligibleShare = 1000;
 
 // The forward ops that the wanted values depend on, ascending.
 std::vector<OpId> ops_for(const TrainingGraph& graph, OpId num_forward, std::vector<bool> wanted) {
@@ -48,7 +52,7 @@ class OptionSearch {
     if (num_forward_ < problem_.graph.num_ops()) {
       set_levels();
       evict_options();
-      if (num_forward_ <= settings_.max_program_ops) solve_grid();
+      solve_grid();
     }
     drop_beaten();
     return std::move(result_);
@@ -85,7 +89,7 @@ class OptionSearch {
 
   void set_levels() {
     const BlockOption& all = pool().front();
-    const CheckmateStages stages = checkmate_stages(problem_);
+    const CheckmateStages stages = checkmate_stages(problem_, 0);
     Bytes least = 0;
     for (const CheckmateStage& stage : stages.stages) {
       Bytes reads = 0;
@@ -126,13 +130,63 @@ class OptionSearch {
   };
 
   void solve_grid() {
+    Bytes lowest = std::numeric_limits<Bytes>::max();  // feasible peak
     for (Bytes peak : peaks_) {
+      if (!solve_peak(peak)) break;
+      lowest = peak;
+      count_pairs(static_cast<int>(saves_.size()));
+    }
+    if (lowest == std::numeric_limits<Bytes>::max()) return;
+    // The least peak of all decides the least budget: closer than the grid.
+    Bytes infeasible = peaks_.back() - 1;
+    for (Bytes peak : peaks_) infeasible = peak < lowest ? std::max(infeasible, peak) : infeasible;
+    for (int i = 0; i < kBisections && infeasible + 1 < lowest; ++i) {
+      const Bytes middle = infeasible + (lowest - infeasible) / 2;
+      (solve_peak(middle) ? lowest : infeasible) = middle;
+    }
+  }
+
+  void count_pairs(int pairs) {
+    if (settings_.pairs_done != nullptr) settings_.pairs_done->fetch_add(pairs, std::memory_order_relaxed);
+  }
+
+  // All save levels at one peak; false when nothing fits.
+  bool solve_peak(Bytes peak) {
+    if (stopped()) {
+      result_.complete = false;
+      return false;
+    }
+    bool is_complete = false;
+    for (Bytes negligible_share : {Bytes{0}, kNegligibleShare}) {
+      StageSearchOptions how;
+      how.negligible_share = negligible_share;
+      how.stop = settings_.stop;
+      how.max_states = settings_.max_states;
+      StageSearchResult found = stage_search(problem_, peak, how);
+      add_found(found);
+      is_complete = found.complete;
+      if (is_complete) break;
+    }
+    if (is_complete) return best_within(saves_.front(), peak) != nullptr;
+    if (num_forward_ <= settings_.max_program_ops) {
       for (Bytes save : saves_) {
-        if (stopped()) result_.complete = false;
-        if (settings_.pairs_done != nullptr) settings_.pairs_done->fetch_add(1, std::memory_order_relaxed);
-        if (result_.complete && !is_answered(save, peak)) solve_pair(save, peak);
+        if (!stopped() && !is_answered(save, peak)) solve_pair(save, peak);
       }
     }
+    return best_within(saves_.front(), peak) != nullptr;
+  }
+
+  // The fastest at each save level.
+  void add_found(StageSearchResult& result) {
+    std::size_t last = result.found.size();
+    for (Bytes save : saves_) {
+      std::size_t best = 0;
+      while (best < result.found.size() && result.found[best].saved_bytes <= save) ++best;
+      if (best == 0 || best - 1 == last) continue;
+      last = best - 1;
+      add(result.found[last].sequence);
+    }
+    if (!result.found.empty() && last != 0) add(result.found.front().sequence);
   }
 
   const BlockOption* best_within(Bytes save, Bytes peak) {

@@ -2,11 +2,12 @@
 //
 // An option is a sequence over the block's own graph (local ids): the forward pass, then the backward pass with
 // recomputations. What it saves follows: inner values that the backward part reads before it computes them again. The grid asks
-// rk-Checkmate for the fastest backward at `save_levels` x `peak_levels` budgets; most pairs need no solve, because
-//   * an optimum for (s, p) that uses (s', p') answers every pair between, and bounds every smaller pair from below;
-//   * what is infeasible stays so at smaller budgets;
-//   * eviction has filled the pool before, and its options start the program or meet the bound already.
-// Blocks too large for the program get eviction's options alone.
+// for the fastest backward at `save_levels` x `peak_levels` budgets, and then for the least peak of all:
+//   * eviction fills the pool;
+//   * stage_search answers all save levels of one peak at once, in milliseconds, and proves it, where few states survive;
+//   * where too many do, rk_checkmate solves the pairs that are left. An optimum bounds every smaller pair from below, and an
+//   option
+//     of the pool that meets the bound answers the pair without a program.
 #pragma once
 
 #include <atomic>
@@ -36,8 +37,9 @@ struct BlockSettings {
   int save_levels = 10;
   int peak_levels = 10;
   double mip_gap = 1e-3;
-  int max_program_ops = 60;  // larger blocks get no integer program
-  double time_limit_s = 20;  // per program
+  int max_program_ops = 40;         // larger blocks get no integer program
+  double time_limit_s = 5;          // per program
+  std::size_t max_states = 50'000;  // of stage_search
   const std::atomic<bool>* stop = nullptr;
   std::atomic<int>* pairs_done = nullptr;  // counts up to save_levels * peak_levels
 };

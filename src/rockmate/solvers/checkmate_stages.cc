@@ -5,8 +5,6 @@
 namespace rockmate {
 namespace {
 
-constexpr Bytes kNegligibleShare = 1000;
-
 // Gradients alive before each backward op, and everything but forward values while it runs.
 struct GradientBytes {
   std::vector<Bytes> before, inside;
@@ -35,7 +33,7 @@ struct GradientBytes {
   }
 };
 
-void choose_managed(const TrainingGraph& graph, OpId num_forward, CheckmateStages& result) {
+void choose_managed(const TrainingGraph& graph, OpId num_forward, Bytes negligible_share, CheckmateStages& result) {
   std::vector<bool> matters(graph.num_values(), false);  // read by the backward pass, or needed to make such a value
   for (OpId op = graph.num_ops() - 1; op >= 0; --op) {
     const auto& outputs = graph.ops[op].outputs;
@@ -52,7 +50,7 @@ void choose_managed(const TrainingGraph& graph, OpId num_forward, CheckmateStage
     for (ValueId v : graph.ops[op].outputs) {
       const Bytes bytes = charged_bytes(graph.values[v]);
       if (!matters[v] || bytes == 0) continue;
-      if (bytes < total / kNegligibleShare || !graph.ops[op].recomputable) {
+      if ((negligible_share > 0 && bytes < total / negligible_share) || !graph.ops[op].recomputable) {
         result.kept_bytes += bytes;
         result.exact = result.exact && !graph.ops[op].recomputable;
       } else {
@@ -64,11 +62,11 @@ void choose_managed(const TrainingGraph& graph, OpId num_forward, CheckmateStage
 
 }  // namespace
 
-CheckmateStages checkmate_stages(const BlockProblem& problem) {
+CheckmateStages checkmate_stages(const BlockProblem& problem, Bytes negligible_share) {
   const TrainingGraph& graph = problem.graph;
   const OpId num_forward = num_forward_ops(graph);
   CheckmateStages result;
-  choose_managed(graph, num_forward, result);
+  choose_managed(graph, num_forward, negligible_share, result);
   const GradientBytes gradients(graph, num_forward);
 
   result.stages.push_back({.first = num_forward, .end = num_forward, .reads = {}});

@@ -22,6 +22,7 @@ struct CheckmateStages {
   bool exact = true;             // there are none
 };
 
-CheckmateStages checkmate_stages(const BlockProblem& problem);
+// Values below 1 / negligible_share of all forward bytes are kept without asking; 0 keeps none.
+CheckmateStages checkmate_stages(const BlockProblem& problem, Bytes negligible_share = 1000);
 
 }  // namespace rockmate
