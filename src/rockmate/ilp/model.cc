@@ -27,6 +27,13 @@ void Model::add_row(const std::vector<Term>& terms, double lower, double upper) 
   row_upper_.push_back(upper);
 }
 
+Outcome Model::empty_outcome() const {
+  for (int row = 0; row < num_rows(); ++row) {
+    if (row_lower_[row] > 0 || row_upper_[row] < 0) return {Status::kInfeasible, kInfinity, kInfinity, {}};
+  }
+  return {Status::kOptimal, 0, 0, {}};
+}
+
 // Owns one HiGHS instance.
 class Highs {
  public:
@@ -103,6 +110,7 @@ class Highs {
 
 Outcome solve(const Model& model, const SolveOptions& options) {
   if (options.time_limit_s <= 0) return {};
+  if (model.num_variables() == 0) return model.empty_outcome();
   return Highs().solve(model, options);
 }
 

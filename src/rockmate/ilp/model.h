@@ -21,6 +21,20 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Term = std::pair<int, double>;  // variable, coefficient
 
+enum class Status : std::uint8_t {
+  kOptimal,     // within the gap
+  kFeasible,    // stopped early with a solution
+  kInfeasible,  // proved
+  kUnknown,     // stopped early, or failed, without a solution
+};
+
+struct Outcome {
+  Status status = Status::kUnknown;
+  double objective = kInfinity;
+  double bound = -kInfinity;  // no solution is better than this
+  std::vector<double> values;
+};
+
 class Model {
  public:
   int add_binary(double cost = 0) { return add_variable(0, 1, cost, true); }
@@ -30,6 +44,8 @@ class Model {
 
   int num_variables() const { return static_cast<int>(cost_.size()); }
   int num_rows() const { return static_cast<int>(row_lower_.size()); }
+  // Of a model without variables: every row is a comparison with 0.
+  Outcome empty_outcome() const;
 
  private:
   friend class Highs;
@@ -48,20 +64,6 @@ struct SolveOptions {
   double relative_gap = 1e-3;               // called optimal at this distance from the bound
   std::vector<Term> start;                  // values to begin from, at least for the binaries; empty for none
   const std::atomic<bool>* stop = nullptr;  // polled during the solve; true ends it like a time limit
-};
-
-enum class Status : std::uint8_t {
-  kOptimal,     // within the gap
-  kFeasible,    // stopped early with a solution
-  kInfeasible,  // proved
-  kUnknown,     // stopped early, or failed, without a solution
-};
-
-struct Outcome {
-  Status status = Status::kUnknown;
-  double objective = kInfinity;
-  double bound = -kInfinity;  // no solution is better than this
-  std::vector<double> values;
 };
 
 Outcome solve(const Model& model, const SolveOptions& options = {});

@@ -1,6 +1,7 @@
 #include "rockmate/solvers/rk_checkmate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "rockmate/solvers/checkmate_stages.h"
 
@@ -36,7 +37,8 @@ class Program {
     if (options.start != nullptr) how.start = start_values(*options.start);
     const ilp::Outcome outcome = ilp::solve(model_, how);
     CheckmateResult result{outcome.status, stages_.exact, {}, std::max(outcome.bound, 0.0)};
-    if (outcome.values.empty()) return result;
+    const bool has_solution = outcome.status == ilp::Status::kOptimal || outcome.status == ilp::Status::kFeasible;
+    if (!has_solution) return result;
     for (OpId op = 0; op < num_forward_; ++op) result.sequence.push_back(op);
     for (int j = 0; j < num_stages_; ++j) {
       for (OpId op = 0; op < num_forward_; ++op) {
@@ -77,10 +79,7 @@ class Program {
     for (OpId op = 0; op < num_forward_; ++op) {
       if (recompute_[j][op] != kFixedZero) add_recompute(j, op, stage.before_bytes);
     }
-    for (ValueId v : stage.reads) {
-      const int read = model_.add_continuous(1, 1);
-      follow(v, read);
-    }
+    for (ValueId v : stage.reads) must_be_alive(v, {});
     // What the next stage finds alive, and what its readers may still need.
     std::vector<int> next(graph_.num_values(), kFixedZero);
     for (ValueId v : managed_) {
@@ -96,46 +95,44 @@ class Program {
     add_memory_row(stage.rest_bytes, {});
   }
 
+  // A value keeps one variable from one possible use to the next; here each value that the op reads or writes gets a new one.
   void add_recompute(int j, OpId op, Bytes gradient_bytes) {
     const int computed = recompute_[j][op];
     Bytes unmanaged = graph_.ops[op].workspace_bytes;
+    std::vector<ValueId> touched;
     for (ValueId v : graph_.ops[op].inputs) {
       if (!stages_.managed[v]) continue;
-      const int read = model_.add_continuous(0, 1);
-      model_.add_row({{read, 1}, {computed, -1}}, 0, ilp::kInfinity);
-      follow(v, read);
+      must_be_alive(v, ilp::Term{computed, -1});
+      touched.push_back(v);
     }
-    std::vector<std::pair<ValueId, int>> made;  // managed outputs and the variable before
     for (ValueId v : graph_.ops[op].outputs) {
       if (!stages_.managed[v]) {
         unmanaged += charged_bytes(graph_.values[v]);
         continue;
       }
       const int inside = model_.add_continuous(0, 1);
-      if (alive_[v] != kFixedZero) {
-        model_.add_row({{inside, 1}, {alive_[v], -1}, {computed, -1}}, -ilp::kInfinity, 0);
-      } else {
-        model_.add_row({{inside, 1}, {computed, -1}}, -ilp::kInfinity, 0);
-      }
+      std::vector<ilp::Term> from{{inside, 1}, {computed, -1}};
+      if (alive_[v] != kFixedZero) from.emplace_back(alive_[v], -1);
+      model_.add_row(from, -ilp::kInfinity, 0);
       model_.add_row({{inside, 1}, {computed, -1}}, 0, ilp::kInfinity);
       alive_[v] = inside;
-      if (graph_.ops[op].outputs.size() > 1) made.emplace_back(v, inside);
+      touched.push_back(v);
     }
     add_memory_row(gradient_bytes, {computed, scaled(unmanaged)});
-    for (const auto& [v, inside] : made) {  // an output that nobody wants goes right away
-      alive_[v] = model_.add_continuous(0, 1);
-      model_.add_row({{alive_[v], 1}, {inside, -1}}, -ilp::kInfinity, 0);
+    for (ValueId v : touched) {
+      if (alive_[v] == kFixedZero) continue;
+      const int after = model_.add_continuous(0, 1);
+      model_.add_row({{after, 1}, {alive_[v], -1}}, -ilp::kInfinity, 0);
+      alive_[v] = after;
     }
   }
 
-  // The value was alive until now as alive_[v]; from now to the read it is `read`, which can't be more.
-  void follow(ValueId v, int read) {
-    if (alive_[v] != kFixedZero) {
-      model_.add_row({{read, 1}, {alive_[v], -1}}, -ilp::kInfinity, 0);
-    } else {
-      model_.add_row({{read, 1}}, -ilp::kInfinity, 0);
-    }
-    alive_[v] = read;
+  // The value's variable is 1, or at least the variable of `when` (given with coefficient -1).
+  void must_be_alive(ValueId v, std::optional<ilp::Term> when) {
+    std::vector<ilp::Term> terms;
+    if (alive_[v] != kFixedZero) terms.emplace_back(alive_[v], 1);
+    if (when) terms.push_back(*when);
+    model_.add_row(terms, when ? 0 : 1, ilp::kInfinity);
   }
 
   void add_memory_row(Bytes fixed_bytes, ilp::Term extra) {
