@@ -206,7 +206,7 @@ void bind_meter(py::module_& m) {
   py::class_<Meter, std::shared_ptr<Meter>>(m, "Meter", "Allocation meter; see rockmate.meter.Meter.")
       .def(py::init([](std::optional<c10::Device> device, bool record) { return std::make_shared<Meter>(device, record); }),
            py::arg("device") = py::none(), py::arg("record") = true)
-      .def("start", &Meter::start)
+      .def("start", [](Meter& self) { self.start(); })
       .def("stop", &Meter::stop)
       .def("add_known", &Meter::add_known, py::arg("pointer"), py::arg("bytes"))
       .def_property_readonly("running", &Meter::running)

@@ -518,6 +518,17 @@ def test_profile_is_exact_about_bytes():
     assert dropout.kept_bytes == a.nbytes + a.numel()
 
 
+def test_profile_under_a_torch_profiler():
+    x = kib(1)
+    with torch.profiler.profile(profile_memory=True) as profiler:
+        x.neg()
+        result = profile_op(aten.sin.default, (x,))
+        x.abs()
+    assert (result.peak_bytes, result.kept_bytes) == (1024, 1024)
+    names = {event.name for event in profiler.events()}
+    assert {"aten::neg", "aten::abs"} <= names and "aten::sin" not in names
+
+
 def test_profile_can_be_interrupted():
     def late(x):
         signal.raise_signal(signal.SIGUSR1)

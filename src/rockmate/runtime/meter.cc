@@ -21,10 +21,10 @@ Meter::Meter(std::optional<c10::Device> device, bool record_events)
 
 Meter* Meter::innermost() { return dynamic_cast<Meter*>(ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE)); }
 
-void Meter::start() {
+void Meter::start(bool hide_profiler) {
   if (running_) throw std::runtime_error("[meter] it runs already; make another one to nest");
   Meter* outer = innermost();
-  if (!outer && ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE)) {
+  if (!outer && !hide_profiler && ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE)) {
     throw std::runtime_error("[meter] a torch profiler runs on this thread; stop it first, both listen at the same place");
   }
   outer_ = outer ? outer->shared_from_this() : nullptr;

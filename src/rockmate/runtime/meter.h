@@ -36,8 +36,9 @@ class Meter final : public torch::profiler::impl::ProfilerStateBase, public std:
   // Counts one device only when given one (any index when it has none), else all devices together.
   explicit Meter(std::optional<c10::Device> device = std::nullopt, bool record_events = true);
 
-  // Installs the meter on this thread. Throws std::runtime_error when a torch profiler runs here or the meter runs already.
-  void start();
+  // Installs the meter on this thread. Throws std::runtime_error when the meter runs already, or a torch profiler runs here;
+  // that one may be hidden only while record functions are off, since their callbacks take what they find for their profiler.
+  void start(bool hide_profiler = false);
   // Throws std::runtime_error when something that was started later is still installed on this thread.
   void stop();
   bool running() const { return running_; }

@@ -1,6 +1,6 @@
 #include "rockmate/runtime/profile.h"
 
-#include <ATen/Context.h>
+#include <ATen/record_function.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
@@ -80,6 +80,7 @@ std::vector<ProfileEvent> label(const std::vector<AllocationEvent>& events, cons
 Profile profile(const Program& program, const std::vector<c10::IValue>& inputs, const ProfileOptions& options,
                 const std::function<void()>& check_interrupt) {
   const c10::Device device = device_of(inputs);
+  const at::RecordFunctionGuard unrecorded(false);  // a profiler of the user's is not told what is run to price ops
   auto run = [&] {
     std::vector<c10::IValue> taken = inputs;
     return program.run(taken);
@@ -91,7 +92,7 @@ Profile profile(const Program& program, const std::vector<c10::IValue>& inputs, 
   }
   {
     const auto meter = std::make_shared<Meter>(device, /*record_events=*/true);
-    meter->start();
+    meter->start(/*hide_profiler=*/true);
     struct Stop {
       Meter& meter;
       ~Stop() { meter.stop(); }
