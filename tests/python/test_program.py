@@ -1,24 +1,20 @@
-"""The executor: programs of hand-written graphs, and whole models under AOTAutograd's own partition."""
+"""The executor on hand-written graphs."""
 
 from __future__ import annotations
 
-import copy
 import operator
-import signal
 import threading
 import weakref
 
 import pytest
 import torch
-from functorch.compile import default_partition
 from torch import fx
-from torch._dynamo.backends.common import aot_autograd
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 from torch._subclasses import FakeTensorMode
 
 from rockmate import _runtime
-from rockmate.lower import lower, profile_op
-from rockmate.meter import Meter, measure_peak
+from rockmate.lower import lower
+from rockmate.meter import Meter
 
 aten = torch.ops.aten
 
@@ -377,181 +373,3 @@ def test_complex_and_double():
     program = g.lower(g.call(aten.mul.Tensor, spectrum, 1j))
     value = torch.randn(8, dtype=torch.float64)
     assert torch.equal(program([value])[0], torch.fft.rfft(value) * 1j)
-
-
-# ---- whole models ----------------------------------------------------------------------------------------------------
-
-
-def compiled(model: torch.nn.Module, programs: list[_runtime.Program] | None = None):
-    def compiler(gm, _inputs):
-        program = lower(gm)
-        if programs is not None:
-            programs.append(program)
-        return program
-
-    backend = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, partition_fn=default_partition)
-    torch._dynamo.reset()
-    return torch.compile(model, backend=backend, fullgraph=True)
-
-
-def gpt2() -> tuple[torch.nn.Module, dict]:
-    transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(
-        n_layer=2, n_embd=32, n_head=2, vocab_size=64, n_positions=16, bos_token_id=0, eos_token_id=0
-    )
-    model = transformers.GPT2LMHeadModel(config)
-    model.loss_type = "ForCausalLM"
-    ids = torch.randint(0, 64, (2, 16))
-    return model, {"input_ids": ids, "labels": ids}
-
-
-def resnet() -> tuple[torch.nn.Module, dict]:
-    transformers = pytest.importorskip("transformers")
-    config = transformers.ResNetConfig(
-        embedding_size=8,
-        hidden_sizes=[8, 16],
-        depths=[2, 2],
-        layer_type="bottleneck",
-        num_labels=5,
-        problem_type="single_label_classification",
-    )
-    model = transformers.ResNetForImageClassification(config)
-    return model, {"pixel_values": torch.randn(2, 3, 32, 32), "labels": torch.tensor([1, 4])}
-
-
-def step(model, inputs: dict, seed: int) -> torch.Tensor:
-    torch.manual_seed(seed)
-    loss = model(**inputs).loss
-    loss.backward()
-    return loss.detach()
-
-
-@pytest.mark.parametrize("make", [gpt2, resnet])
-def test_models_equal_plain_pytorch_to_the_bit(make):
-    torch.manual_seed(0)
-    plain, inputs = make()
-    plain.train()
-    ours = copy.deepcopy(plain)
-    fast = compiled(ours)
-    for seed in range(3):
-        want = step(plain, inputs, seed)
-        stream = torch.rand(1)
-        got = step(fast, inputs, seed)
-        assert torch.equal(got, want)
-        assert torch.equal(torch.rand(1), stream)
-        for (name, mine), theirs in zip(ours.named_parameters(), plain.parameters(), strict=True):
-            assert torch.equal(mine.grad, theirs.grad), name
-        for (name, mine), theirs in zip(ours.named_buffers(), plain.buffers(), strict=True):
-            assert torch.equal(mine, theirs), name
-
-
-@pytest.mark.parametrize("make", [gpt2, resnet])
-def test_no_memory_is_left_after_a_step_and_no_more_is_held_than_plain(make):
-    torch.manual_seed(0)
-    plain, inputs = make()
-    plain.train()
-    fast = compiled(copy.deepcopy(plain))
-    step(fast, inputs, 0)
-    step(plain, inputs, 0)
-
-    def measured(model) -> tuple[int, int]:
-        model.zero_grad(set_to_none=True)
-        with Meter() as meter:
-            step(model, inputs, 0)
-            grads = sum(p.grad.nbytes for p in model.parameters() if p.grad is not None)
-        return meter.current_bytes - grads, meter.peak_bytes
-
-    left, peak = measured(fast)
-    plain_left, plain_peak = measured(plain)
-    assert left == plain_left == 0
-    # Beyond plain: the new contents of mutated buffers, which AOTAutograd copies when the forward pass is over.
-    assert peak <= plain_peak + sum(buffer.nbytes for buffer in plain.buffers())
-
-
-def test_without_gradients():
-    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
-    x = torch.randn(3, 4)
-    with torch.no_grad():
-        assert torch.equal(compiled(model.eval())(x), model(x))
-    with torch.inference_mode():
-        assert torch.equal(compiled(model)(x), model(x))
-
-
-class Sines(torch.nn.Module):
-    def forward(self, x):
-        for _ in range(6):
-            x = x.sin()
-        return x.sum()
-
-
-def test_saved_tensors_die_at_their_op_of_the_backward_pass():
-    # Six sines of 1 KiB each save what they were given: x (the user's) and five values, all alive when backward begins.
-    # Each backward step needs a cosine and a product beside the gradient it was given.
-    programs: list[_runtime.Program] = []
-    fast = compiled(Sines(), programs)
-    x = kib(1).requires_grad_()
-    fast(x).backward()
-    x.grad = None
-    peak = measure_peak(lambda: fast(x).backward())
-    # When the first cosine is there: five saved values, the gradient is an expanded scalar, the cosine. Then the
-    # product, and from then on one saved value less per step. The loss and its gradient are scalars.
-    assert peak.total_bytes <= 7 * 1024 + 64
-    assert peak.trace[-1] == 1024  # the gradient of x
-
-
-def test_profile_is_exact_about_bytes():
-    a, b = torch.randn(8, 16), torch.randn(16, 4)
-    result = profile_op(aten.mm.default, (a, b), max_runs=3)
-    assert result.output_bytes == [8 * 4 * 4] and result.output_strides == [[4, 1]]
-    assert result.output_aliases_input == [False]
-    assert result.peak_bytes == result.kept_bytes == 128
-    assert result.num_runs <= 3 and result.time_us > 0
-
-    view = profile_op(aten.t.default, (a,))
-    assert view.output_aliases_input == [True] and view.peak_bytes == 0
-    parts = profile_op(aten.split.Tensor, (a, 2))
-    assert len(parts.output_bytes) == 4 and len(set(parts.output_pointers)) == 1
-
-    before = torch.get_rng_state()
-    dropout = profile_op(aten.native_dropout.default, (a, 0.5, True))
-    assert torch.equal(torch.get_rng_state(), before)
-    assert dropout.kept_bytes == a.nbytes + a.numel()
-
-
-def test_profile_under_a_torch_profiler():
-    x = kib(1)
-    with torch.profiler.profile(profile_memory=True) as profiler:
-        x.neg()
-        result = profile_op(aten.sin.default, (x,))
-        x.abs()
-    assert (result.peak_bytes, result.kept_bytes) == (1024, 1024)
-    names = {event.name for event in profiler.events()}
-    assert {"aten::neg", "aten::abs"} <= names and "aten::sin" not in names
-
-
-def test_profile_can_be_interrupted():
-    def late(x):
-        signal.raise_signal(signal.SIGUSR1)
-        return x
-
-    def handler(*_):
-        raise InterruptedError
-
-    previous = signal.signal(signal.SIGUSR1, handler)
-    try:
-        with pytest.raises(InterruptedError):
-            profile_op(late, (torch.ones(1),), max_runs=10)
-    finally:
-        signal.signal(signal.SIGUSR1, previous)
-
-
-def test_profile_tells_the_workspace():
-    # Some kernels allocate inside; here an "op" made of several, through Python.
-    def inside(x):
-        return torch.cat([x, x]).neg()[:1].clone()
-
-    x = kib(1)
-    result = profile_op(inside, (x,))
-    # cat 2 KiB, neg 2 KiB more: 4 KiB at once; both are gone when the result of 4 bytes is left.
-    assert result.peak_bytes == 4096
-    assert result.kept_bytes == 4
