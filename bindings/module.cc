@@ -15,7 +15,5 @@ PYBIND11_MODULE(_planner, m) {
   rockmate::bind_schedule(m);
   rockmate::bind_cost(m);
   rockmate::bind_report(m);
-#ifdef ROCKMATE_BIND_PLANNER
   rockmate::bind_planner(m);
-#endif
 }

@@ -53,7 +53,7 @@ class Drawing {
   }
 
  private:
-  static constexpr double kLeft = 66, kRight = 14, kTop = 14, kBottom = 42;
+  static constexpr double kLeft = 66, kRight = 24, kTop = 14, kBottom = 42;
 
   void grow(double x, double y) {
     high_x_ = std::max(high_x_, x);

@@ -12,9 +12,9 @@ namespace rockmate {
 struct Series {
   std::string label;
   std::vector<Point> points = {};  // ascending x, y of 0 or more
-  int color = 0;              // which of the page's eight
-  bool stepped = false;       // y holds until the next x
-  bool filled = false;        // area down to the axis
+  int color = 0;                   // which of the page's eight
+  bool stepped = false;            // y holds until the next x
+  bool filled = false;             // area down to the axis
   bool dashed = false;
   bool dotted_points = false;  // a dot at each point: for curves of few points
 };

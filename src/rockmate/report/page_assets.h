@@ -20,6 +20,7 @@ main { max-width: 940px; margin: 0 auto; padding: 28px 20px 60px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 4px; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 0 0 12px; }
 header p, p.note { color: var(--faint); margin: 0 0 8px; }
+.scroll + p.note { margin-top: 14px; }
 section { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 18px 20px; margin-top: 18px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin-top: 18px; }
 .tile { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 12px 14px; }

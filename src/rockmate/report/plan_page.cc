@@ -144,7 +144,7 @@ std::string curve_section(const Simulation& simulation, const PlanPageOptions& o
   chart.x_axis = Axis::kBytes;
   chart.y_axis = Axis::kShare;
   chart.summary = "Overhead of every plan over the memory that it needs";
-  Series series{.label = "overhead", .color = 2, .dotted_points = true};
+  Series series{.label = "overhead", .color = 2, .stepped = true, .dotted_points = true};
   for (const CurvePoint& point : options.curve) {
     series.points.push_back({static_cast<double>(point.peak_bytes), std::max(0.0, point.overhead)});
   }

@@ -41,12 +41,16 @@ void sort_by_size(std::vector<Holder>& holders) {
 }  // namespace
 
 std::string block_of(const std::string& module, int levels) {
-  for (std::size_t begin = 0; begin < module.size();) {
+  std::size_t block_end = std::string::npos;
+  for (std::size_t begin = 0; begin < module.size() && levels > 0;) {
     const std::size_t end = std::min(module.find('.', begin), module.size());
-    if (is_number(module.substr(begin, end - begin)) && --levels == 0) return module.substr(0, end);
+    if (is_number(module.substr(begin, end - begin))) {
+      block_end = end;
+      --levels;
+    }
     begin = end + 1;
   }
-  return module;
+  return module.substr(0, block_end);
 }
 
 std::vector<std::string> blocks_of(const TrainingGraph& graph, std::size_t most) {

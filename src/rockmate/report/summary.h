@@ -8,9 +8,10 @@
 
 namespace rockmate {
 
-// The block of a module path: all up to and including its first `levels` numbers, or the whole path when it has none.
-//   block_of("transformer.h.3.mlp.c_fc", 1)       is "transformer.h.3"
+// The block of a module path: all up to its last number, of which it has `levels` at most; the whole path when it has none.
+//   block_of("encoder.stages.0.layers.2.conv", 1) is "encoder.stages.0"
 //   block_of("encoder.stages.0.layers.2.conv", 2) is "encoder.stages.0.layers.2"
+//   block_of("transformer.h.3.mlp.c_fc", 2)       is "transformer.h.3"
 std::string block_of(const std::string& module, int levels);
 
 // For each op its block, at the finest level that gives at most `most` blocks (or the coarsest, where none does).

@@ -1,0 +1,46 @@
+// The subcommands as plain functions: settings in, exit code out. They print to standard output and throw
+// std::invalid_argument for bad input, Interrupted after Ctrl-C; main.cc turns both into exit codes.
+#pragma once
+
+#include <string>
+
+#include "rockmate/planner/planner.h"
+
+namespace rockmate::cli {
+
+enum ExitCode : int {
+  kDone = 0,
+  kInfeasible = 1,  // the budget can't be met, or the verifier refuses the schedule
+  kBadInput = 2,
+  kInterrupted = 130,
+};
+
+struct PlanSettings {
+  std::string graph_path;
+  std::string device;  // prices the graph by roofline; empty for the times in the file
+  PlannerOptions planner;
+  bool json = false;
+};
+
+// The plan for one budget; the schedule goes to `output_path` unless that is empty.
+int plan(const PlanSettings& settings, const std::string& budget, const std::string& output_path);
+
+// Every plan of the graph: what each budget costs.
+int curve(const PlanSettings& settings);
+
+struct SimulateSettings {
+  std::string graph_path, schedule_path, device;
+  bool json = false;
+  bool trace = false;  // every action with its bytes
+};
+
+int simulate(const SimulateSettings& settings);
+
+// What is in a file: a graph or a schedule.
+int show(const std::string& path, bool json);
+
+// Writes the HTML page of a plan: of the given schedule, else planned for the budget, else without recomputation.
+int report(const PlanSettings& settings, const std::string& schedule_path, const std::string& budget,
+           const std::string& output_path);
+
+}  // namespace rockmate::cli

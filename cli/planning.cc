@@ -1,0 +1,103 @@
+#include "cli/planning.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "rockmate/cost/roofline.h"
+#include "rockmate/graph/file.h"
+#include "rockmate/graph/json.h"
+#include "rockmate/schedule/budget.h"
+
+namespace rockmate::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void on_interrupt(int) { interrupted = 1; }
+
+// One line that is drawn over itself, at most ten times a second.
+class ProgressBar {
+ public:
+  ProgressBar() : visible_(isatty(STDERR_FILENO)) {}
+  ~ProgressBar() {
+    if (drawn_) std::fputs("\r\033[K", stderr);
+  }
+
+  void draw(const Progress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!visible_ || (drawn_ && now - last_ < std::chrono::milliseconds(100))) return;
+    last_ = now;
+    drawn_ = true;
+    constexpr int kWidth = 30;
+    const int full = static_cast<int>(progress.done * kWidth);
+    std::string bar;
+    for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
+    std::fprintf(stderr, "\r\033[K%-12s %s %3.0f%%", progress.stage.c_str(), bar.c_str(), 100 * progress.done);
+  }
+
+ private:
+  bool visible_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace
+
+void catch_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void check_interrupt() {
+  if (interrupted) throw Interrupted();
+}
+
+TrainingGraph load_graph(const std::string& path, const std::string& device) {
+  TrainingGraph graph = graph_from_json(read_file(path));
+  return device.empty() ? graph : with_roofline_costs(std::move(graph), find_device(device));
+}
+
+PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options) {
+  ProgressBar bar;
+  options.on_progress = [&](const Progress& progress) {
+    bar.draw(progress);
+    return !interrupted;
+  };
+  PlanCurve curve = plan_curve(graph, options);
+  check_interrupt();
+  return curve;
+}
+
+const Plan* plan_within(const PlanCurve& curve, const std::string& budget, Bytes budget_bytes) {
+  const Plan* plan = curve.at(budget_bytes);
+  if (!plan) {
+    const Bytes least = curve.min_budget_bytes();
+    std::fprintf(stderr,
+                 "[plan] the budget '%s' (%lld bytes) can't be met: the least that can is %lld bytes (%s, %.1f%% of the "
+                 "%s without recomputation)\n",
+                 budget.c_str(), static_cast<long long>(budget_bytes), static_cast<long long>(least),
+                 format_bytes(least).c_str(),
+                 100.0 * static_cast<double>(least) / static_cast<double>(curve.store_all_peak_bytes),
+                 format_bytes(curve.store_all_peak_bytes).c_str());
+  }
+  return plan;
+}
+
+std::string status_name(PlanStatus status) {
+  switch (status) {
+    case PlanStatus::kOptimal:
+      return "optimal";
+    case PlanStatus::kFeasible:
+      return "feasible";
+    case PlanStatus::kTimeLimit:
+      return "time limit";
+  }
+  return "";
+}
+
+}  // namespace rockmate::cli

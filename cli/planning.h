@@ -1,0 +1,24 @@
+// What the subcommands that plan have in common.
+#pragma once
+
+#include "cli/commands.h"
+
+namespace rockmate::cli {
+
+// Reads the graph and prices it for the device, if one is named.
+TrainingGraph load_graph(const std::string& path, const std::string& device);
+
+// plan_curve with a progress bar on standard error when that is a terminal. Ctrl-C makes it throw Interrupted.
+PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options);
+
+// Makes Ctrl-C ask the planner to stop; the second one ends the program at once.
+void catch_interrupt();
+// Throws Interrupted after Ctrl-C: called before anything is written.
+void check_interrupt();
+
+// The plan within the budget, or nullptr after telling on standard error what the least budget is.
+const Plan* plan_within(const PlanCurve& curve, const std::string& budget, Bytes budget_bytes);
+
+std::string status_name(PlanStatus status);
+
+}  // namespace rockmate::cli
