@@ -14,7 +14,7 @@ inline TrainingGraph transformer(int layers, Bytes D = 64, Bytes T = 32, Bytes H
   StepBuilder step;
   const Bytes hidden = T * D, scores = H * T * T;
   const ValueId tokens = step.input(T);
-  const ValueId mask = step.op("make_mask", {tokens}, {.bytes = T * T, .time_us = 1});
+  const ValueId mask = step.op("make_mask", {tokens}, {.bytes = T * T, .time_us = 1, .differentiable = false});
   ValueId x = step.op("embedding", {tokens}, {.bytes = hidden, .time_us = 2});
   const auto norm = [&](ValueId v) {
     return step.op("layer_norm", {v}, {.bytes = hidden, .time_us = 3, .saves_inputs = true, .extra = {T, T}});
@@ -105,7 +105,7 @@ inline TrainingGraph random_step(int ops, unsigned seed) {
     spec.saves_result = pick(0, 2) == 0;
     spec.workspace_bytes = pick(0, 3) == 0 ? pick(1, 5) : 0;
     if (pick(0, 3) == 0) spec.extra = {pick(1, 4)};
-    results.push_back(step.op("f" + std::to_string(pick(0, 99)), inputs, spec));
+    results.push_back(step.op(std::string("f").append(std::to_string(pick(0, 99))), inputs, spec));
   }
   return step.finish();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct OpSpec {
   bool saves_result = false;  // the backward reads the result
   Bytes workspace_bytes = 0;
   bool is_random = false;
+  bool differentiable = true;  // false: no gradient flows through the result
   std::vector<Bytes> extra{};  // further results that only the backward reads (a mask, statistics)
 };
 
@@ -33,6 +35,7 @@ class StepBuilder {
     op.is_random = spec.is_random;
     const ValueId result = add_value(ValueKind::kActivation, spec.bytes, id);
     op.outputs.push_back(result);
+    if (!spec.differentiable) constant_.insert(result);
     Step step{inputs, result, {}, spec.time_us};
     for (Bytes bytes : spec.extra) {
       step.saved.push_back(add_value(ValueKind::kActivation, bytes, id));
@@ -61,7 +64,7 @@ class StepBuilder {
       const OpId id = graph_.num_ops();
       std::vector<std::pair<ValueId, ValueId>> partial;  // value, its gradient from this op
       for (ValueId v : step->inputs) {
-        if (graph_.values[v].kind != ValueKind::kActivation) continue;
+        if (graph_.values[v].kind != ValueKind::kActivation || constant_.count(v) > 0) continue;
         partial.emplace_back(v, add_value(ValueKind::kGradient, graph_.values[v].bytes, id));
         backward.outputs.push_back(partial.back().second);
       }
@@ -84,7 +87,7 @@ class StepBuilder {
 
   ValueId add_value(ValueKind kind, Bytes bytes, OpId producer) {
     Value value;
-    value.name = "v" + std::to_string(graph_.num_values());
+    value.name = std::string("v").append(std::to_string(graph_.num_values()));
     value.bytes = bytes;
     value.kind = kind;
     value.producer = producer;
@@ -94,7 +97,7 @@ class StepBuilder {
 
   Op make_op(const std::string& target, Pass pass, const std::vector<ValueId>& inputs, Micros time_us) {
     Op op;
-    op.name = target + "_" + std::to_string(graph_.num_ops());
+    op.name = std::string(target).append("_").append(std::to_string(graph_.num_ops()));
     op.target = target;
     op.signature = target;
     op.pass = pass;
@@ -115,6 +118,7 @@ class StepBuilder {
 
   TrainingGraph graph_;
   std::vector<Step> steps_;
+  std::set<ValueId> constant_;
 };
 
 }  // namespace rockmate::testing

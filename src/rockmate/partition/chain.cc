@@ -76,36 +76,40 @@ class ChainBuilder {
 
   void assign_backward() {
     int random_limit = num_blocks() - 1;
-    std::vector<OpId> sources;
+    std::vector<OpId> free_ops;  // bound to no block by what they read
     for (OpId op = num_forward_; op < graph_.num_ops(); ++op) {
-      bool has_dependency = false;
       int latest = graph_.ops[op].is_random ? random_limit : num_blocks() - 1;
-      int low = 0, high = num_blocks() - 1;
+      bool is_free = !graph_.ops[op].is_random;
       for (ValueId v : graph_.ops[op].inputs) {
         const Value& value = graph_.values[v];
-        if (is_resident(value.kind)) continue;
-        has_dependency = has_dependency || value.kind == ValueKind::kTangent;
         if (value.producer == kNone || chain_.pinned[v]) continue;
-        has_dependency = true;
         if (is_forward(value.producer)) {
-          low = std::max(low, home(v).first);
-          high = std::min(high, home(v).second);
+          latest = std::min(latest, home(v).second);
+          is_free = false;
         } else {
           latest = std::min(latest, chain_.block_of[value.producer]);
         }
       }
-      chain_.block_of[op] = std::min(latest, high);
-      if (graph_.ops[op].is_random) random_limit = chain_.block_of[op];
-      if (!has_dependency && !graph_.ops[op].is_random) sources.push_back(op);
+      chain_.block_of[op] = latest;
+      if (graph_.ops[op].is_random) random_limit = latest;
+      if (is_free) free_ops.push_back(op);
     }
-    // What depends on nothing runs where it is first read.
-    for (auto op = sources.rbegin(); op != sources.rend(); ++op) {
-      int first_read = -1;
-      for (ValueId v : graph_.ops[*op].outputs) {
-        for (OpId reader : readers_[v]) first_read = std::max(first_read, chain_.block_of[reader]);
-      }
-      if (first_read >= 0) chain_.block_of[*op] = first_read;
+    for (auto op = free_ops.rbegin(); op != free_ops.rend(); ++op) delay(*op);
+  }
+
+  // An op that only works on gradients waits for its first reader when it makes more bytes than it lets go.
+  void delay(OpId op) {
+    int first_read = -1;
+    Bytes made = 0, released = 0;
+    for (ValueId v : graph_.ops[op].outputs) {
+      made += charged_bytes(graph_.values[v]);
+      for (OpId reader : readers_[v]) first_read = std::max(first_read, chain_.block_of[reader]);
     }
+    for (ValueId v : graph_.ops[op].inputs) {
+      const bool dies = readers_[v].size() == 1 && graph_.values[v].retention == Retention::kUntilLastUse;
+      if (dies && !chain_.pinned[v]) released += charged_bytes(graph_.values[v]);
+    }
+    if (first_read >= 0 && made > released) chain_.block_of[op] = std::min(chain_.block_of[op], first_read);
   }
 
   void pin_far_reads() {

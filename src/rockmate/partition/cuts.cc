@@ -103,7 +103,8 @@ class Grouping {
     for (std::size_t i = 0; i <= inner.size(); ++i) {
       const int end = i < inner.size() ? inner[i] : to;
       std::string text;
-      for (OpId op = begin_of(start); op < end_of(end); ++op) text += graph_.ops[op].signature + graph_.ops[op].target + "|";
+      for (OpId op = begin_of(start); op < end_of(end); ++op)
+        text.append(graph_.ops[op].signature).append(graph_.ops[op].target).append("|");
       different.insert(std::move(text));
       start = end;
     }
