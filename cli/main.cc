@@ -86,12 +86,16 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   catch_interrupt();
+  const auto interrupted = [] {
+    std::fputs("interrupted\n", stderr);
+    return kInterrupted;
+  };
   try {
     return run(argc, argv);
   } catch (const Interrupted&) {
-    std::fputs("interrupted\n", stderr);
-    return kInterrupted;
+    return interrupted();
   } catch (const std::exception& error) {
+    if (was_interrupted()) return interrupted();  // a read that the signal broke off
     std::fprintf(stderr, "%s\n", error.what());
     return kBadInput;
   }

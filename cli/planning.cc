@@ -53,9 +53,7 @@ void catch_interrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-void check_interrupt() {
-  if (interrupted) throw Interrupted();
-}
+bool was_interrupted() { return interrupted; }
 
 TrainingGraph load_graph(const std::string& path, const std::string& device) {
   TrainingGraph graph = graph_from_json(read_file(path));
@@ -69,7 +67,7 @@ PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options)
     return !interrupted;
   };
   PlanCurve curve = plan_curve(graph, options);
-  check_interrupt();
+  if (interrupted) throw Interrupted();  // also when the planner had no time to ask
   return curve;
 }
 

@@ -13,8 +13,7 @@ PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options)
 
 // Makes Ctrl-C ask the planner to stop; the second one ends the program at once.
 void catch_interrupt();
-// Throws Interrupted after Ctrl-C: called before anything is written.
-void check_interrupt();
+bool was_interrupted();
 
 // The plan within the budget, or nullptr after telling on standard error what the least budget is.
 const Plan* plan_within(const PlanCurve& curve, const std::string& budget, Bytes budget_bytes);

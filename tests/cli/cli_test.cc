@@ -1,0 +1,141 @@
+// The rockmate command as its users meet it: output, exit status, files.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "rockmate/graph/file.h"
+#include "rockmate/schedule/json.h"
+
+using namespace rockmate;
+
+namespace {
+
+struct Outcome {
+  int status = -1;
+  std::string output;  // standard output and error
+};
+
+Outcome rockmate_command(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = popen((std::string(ROCKMATE_COMMAND) + " " + arguments + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer;
+  while (std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), n);
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+// Removed with all that is in it.
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/rockmate_cli_XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name) const { return path + "/" + name; }
+  std::string path;
+};
+
+const std::string kChain = std::string(ROCKMATE_SOURCE_DIR) + "/tests/graphs/chain4.json";
+
+}  // namespace
+
+TEST_CASE("help and version are no errors") {
+  CHECK(rockmate_command("--help").status == 0);
+  CHECK(rockmate_command("--version").output.starts_with("rockmate 0."));
+  for (const char* command : {"plan", "curve", "simulate", "show", "report"}) {
+    const Outcome outcome = rockmate_command(std::string(command) + " --help");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.output.find("Usage:") != std::string::npos);
+  }
+}
+
+TEST_CASE("a plan within the budget is written, simulated and shown") {
+  const Folder folder;
+  const std::string schedule = folder.file("schedule.json");
+  // Store-all peaks at 504 bytes; with two ops recomputed 404 do (tests/schedule/graph_files_test.cc).
+  const Outcome planned = rockmate_command("plan " + kChain + " --budget 404 --json -o " + schedule);
+  REQUIRE(planned.status == 0);
+  const auto figures = nlohmann::json::parse(planned.output);
+  CHECK(figures["store_all_peak_bytes"] == 504);
+  CHECK(figures["peak_bytes"] <= 404);
+
+  const Outcome simulated = rockmate_command("simulate " + kChain + " " + schedule + " --json --trace");
+  REQUIRE(simulated.status == 0);
+  const auto simulation = nlohmann::json::parse(simulated.output);
+  CHECK(simulation["peak_bytes"] == figures["peak_bytes"]);
+  CHECK(simulation["overhead"] == figures["overhead"]);
+  CHECK(simulation["bytes_after"].back() == 4);  // the loss
+
+  CHECK(rockmate_command("show " + schedule).output.starts_with("schedule "));
+  CHECK(rockmate_command("show " + kChain).output.starts_with("graph       chain4, on cpu"));
+  const std::string page = folder.file("page.html");
+  CHECK(rockmate_command("report " + kChain + " " + schedule + " -o " + page).status == 0);
+  CHECK(read_file(page).starts_with("<!doctype html>"));
+  CHECK(rockmate_command("report " + kChain + " --budget 0.9 --device a100 -o " + page).status == 0);
+}
+
+TEST_CASE("a budget that can't be met: status 1, the least one named, nothing written") {
+  const Folder folder;
+  const Outcome outcome = rockmate_command("plan " + kChain + " -b 300 -o " + folder.file("schedule.json"));
+  CHECK(outcome.status == 1);
+  CHECK(outcome.output.starts_with("[plan] the budget '300' (300 bytes) can't be met: the least that can is "));
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("a schedule of another graph: status 1 and the first fault") {
+  const Folder folder;
+  write_file(folder.file("schedule.json"), schedule_to_json({{Action::compute(1)}, 1}));
+  const Outcome outcome = rockmate_command("simulate " + kChain + " " + folder.file("schedule.json"));
+  CHECK(outcome.status == 1);
+  CHECK(outcome.output == "[verify] action 0, compute toy.f2 'f2': input 'a1' is not alive\n");
+}
+
+TEST_CASE("bad input: status 2 and one line that says what") {
+  const Folder folder;
+  write_file(folder.file("cut.json"), read_file(kChain).substr(0, 300));
+  for (const std::string& arguments :
+       {std::string(), std::string("bogus"), "plan " + kChain, "plan " + kChain + " -b abc", "plan " + kChain + " -b -5",
+        "plan " + kChain + " -b 50% --device tpu", "plan " + folder.file("missing.json") + " -b 50%",
+        "plan " + folder.file("cut.json") + " -b 50%", "show " + folder.file("cut.json"), "simulate " + kChain + " " + kChain,
+        "report " + kChain + " -o " + folder.file("no/such/page.html")}) {
+    CAPTURE(arguments);
+    const Outcome outcome = rockmate_command(arguments);
+    CHECK(outcome.status == 2);
+    CHECK_FALSE(outcome.output.empty());
+  }
+}
+
+TEST_CASE("Ctrl-C: status 130, nothing written") {
+  const Folder folder;
+  const std::string fifo = folder.file("graph"), output = folder.file("schedule.json");
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    execl(ROCKMATE_COMMAND, "rockmate", "plan", fifo.c_str(), "-b", "50%", "-o", output.c_str(), nullptr);
+    _exit(127);
+  }
+  // Opening the pipe waits until the command opens its graph, which is after it has begun to listen to interrupts.
+  const int pipe = open(fifo.c_str(), O_WRONLY);
+  REQUIRE(kill(child, SIGINT) == 0);
+  std::signal(SIGPIPE, SIG_IGN);  // the command may be gone already
+  const std::string graph = read_file(kChain);
+  CHECK(write(pipe, graph.data(), graph.size()) != 0);
+  close(pipe);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 130);
+  CHECK_FALSE(std::filesystem::exists(output));
+}
