@@ -131,3 +131,15 @@ def test_roofline_prices_a_graph():
     _planner.apply_roofline(graph, "a100")
     assert [op.time_us for op in graph.ops] == pytest.approx([5 + 1e-3 / 0.85] * 4)
     assert graph.device == "a100"
+
+
+def test_reports(graph):
+    schedule = _planner.schedule_from_sequence(graph, [0, 1, 2, 1, 3])
+    page = _planner.plan_report(graph, schedule, 2000, [(1109, 0.2), (1109, 0.0)], note="one block")
+    assert page.startswith("<!doctype html>") and "one block" in page
+    trace = _planner.simulate(graph, schedule).bytes_inside
+    run = {"label": "50 %", "cells": ["1 KiB"], "traces": [{"label": "predicted", "bytes": trace}]}
+    page = _planner.comparison_report(json.dumps({"title": "Runs", "columns": ["peak"], "runs": [run]}))
+    assert "50 %" in page
+    with pytest.raises(ValueError, match=r"\[report\] runs\[0\].cells: expected 2"):
+        _planner.comparison_report(json.dumps({"columns": ["a", "b"], "runs": [run]}))
