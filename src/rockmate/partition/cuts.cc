@@ -41,6 +41,7 @@ class Grouping {
     split_at_joins();
     split_plain_segments();
     join_tiny_segments();
+    drop_tiny_ends();
     std::vector<Cut> kept;
     for (int i : chosen_) kept.push_back(cuts_[i]);
     return kept;
@@ -140,6 +141,13 @@ class Grouping {
       if (size(from, chosen_[i]) > 0) kept.push_back(chosen_[i]);
     }
     chosen_ = std::move(kept);
+  }
+
+  // One or two ops at either end are no block.
+  void drop_tiny_ends() {
+    const int least = min_ops_ / 2;
+    while (!chosen_.empty() && size(-1, chosen_.front()) < least) chosen_.erase(chosen_.begin());
+    while (!chosen_.empty() && size(chosen_.back(), num_cuts()) < least) chosen_.pop_back();
   }
 
   const TrainingGraph& graph_;
