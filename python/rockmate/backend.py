@@ -50,7 +50,9 @@ def rockmate_backend(
     if not isinstance(options, Options):
         options = Options.from_mapping(options)
     check_budget(options.budget)
-    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs):
+    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or (
+        _inputs_read_as_numbers(gm)
+    ):
         return _PerShape(gm, options)
     return _CompiledGraph(gm, example_inputs, options)
 
@@ -92,21 +94,51 @@ class _CompiledGraph:
 
 
 class _PerShape:
-    """A graph with symbolic sizes: planned once for each set of sizes it is called with."""
+    """A graph with symbolic sizes: planned once for each set of sizes it is called with.
+
+    Dynamo hands numbers that may change, such as a dropout rate, over as tensors without dimensions that the graph reads
+    with ``item()``; they are taken for part of the shape.
+    """
 
     def __init__(self, gm: fx.GraphModule, options: Options) -> None:
         self._gm = gm
         self._options = options
+        self._numbers = _inputs_read_as_numbers(gm)
         self._by_shape: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        key = tuple(
+        numbers = {index: args[index].item() for index in self._numbers}
+        shapes = tuple(
             (tuple(arg.shape), arg.stride(), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args
         )
+        key = (shapes, tuple(numbers.values()))
         compiled = self._by_shape.get(key)
         if compiled is None:
-            compiled = self._by_shape[key] = _CompiledGraph(self._gm, list(args), self._options)
+            gm = _with_numbers(self._gm, numbers) if numbers else self._gm
+            compiled = self._by_shape[key] = _CompiledGraph(gm, list(args), self._options)
         return compiled(*args)
+
+
+def _reads_number(node: fx.Node) -> bool:
+    return node.op == "call_method" and node.target == "item" and node.all_input_nodes[0].op == "placeholder"
+
+
+def _inputs_read_as_numbers(gm: fx.GraphModule) -> list[int]:
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    return sorted({placeholders.index(node.all_input_nodes[0]) for node in gm.graph.nodes if _reads_number(node)})
+
+
+def _with_numbers(gm: fx.GraphModule, numbers: Mapping[int, float]) -> fx.GraphModule:
+    """The graph with ``item()`` of the inputs replaced by the numbers that they hold."""
+    graph = fx.Graph()
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    copies: dict[fx.Node, Any] = {}
+    for node in gm.graph.nodes:
+        if _reads_number(node):
+            copies[node] = numbers[placeholders.index(node.all_input_nodes[0])]
+        else:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    return fx.GraphModule(gm, graph)
 
 
 def _compile_forward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:

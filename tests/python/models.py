@@ -44,8 +44,7 @@ def llama(layers: int = 2) -> tuple[nn.Module, Inputs]:
         num_attention_heads=4,
         num_key_value_heads=2,
         vocab_size=256,
-        use_cache=False,
-    )
+    )  # with use_cache=False, transformers builds its attention mask otherwise when compiled, and rounds otherwise
     ids = torch.randint(0, 256, (2, 64))
     return LlamaForCausalLM(config).train(), {"input_ids": ids, "labels": ids}
 
