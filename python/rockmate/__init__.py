@@ -6,6 +6,7 @@
 
 from rockmate.backend import rockmate_backend
 from rockmate.errors import BudgetError, CaptureError, RockmateError
+from rockmate.estimate import Estimate, estimate
 from rockmate.meter import Meter, measure_peak
 from rockmate.module import Rockmate
 from rockmate.options import Options
@@ -15,11 +16,13 @@ __all__ = [
     "BudgetError",
     "CaptureError",
     "CurvePoint",
+    "Estimate",
     "Meter",
     "Options",
     "Plan",
     "Rockmate",
     "RockmateError",
+    "estimate",
     "measure_peak",
     "rockmate_backend",
 ]
