@@ -70,8 +70,11 @@ void bind_graph(py::module_& m) {
       .def_readonly("name", &TrainingGraph::name)
       .def_readonly("device", &TrainingGraph::device)
       .def_readonly("rng_state_bytes", &TrainingGraph::rng_state_bytes)
-      .def_readonly("ops", &TrainingGraph::ops, "A new list of the ops at each access.")
-      .def_readonly("values", &TrainingGraph::values, "A new list of the values at each access.")
+      // Copies: a reference would not outlive a repricing, which replaces the ops.
+      .def_property_readonly(
+          "ops", [](const TrainingGraph& g) { return g.ops; }, "A copy of the ops, as a list.")
+      .def_property_readonly(
+          "values", [](const TrainingGraph& g) { return g.values; }, "A copy of the values, as a list.")
       .def_property_readonly("num_ops", &TrainingGraph::num_ops)
       .def_property_readonly("num_values", &TrainingGraph::num_values)
       .def_property_readonly("num_forward_ops", &num_forward_ops)

@@ -1,6 +1,8 @@
 """What crosses the border between Python and the planning library: types, errors, files."""
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +36,8 @@ def graph():
 
 
 def test_graph_attributes(graph):
-    assert (graph.name, graph.device, graph.num_ops, graph.num_values, graph.num_forward_ops) == ("example", "cpu", 4, 6, 3)
+    assert (graph.name, graph.device) == ("example", "cpu")
+    assert (graph.num_ops, graph.num_values, graph.num_forward_ops) == (4, 6, 3)
     assert [op.name for op in graph.ops] == ["exp", "relu", "sum", "back"]
     assert [op.is_forward for op in graph.ops] == [True, True, True, False]
     assert graph.ops[3].inputs == [4, 2]
@@ -117,7 +120,9 @@ def test_costs_for_other_devices(graph):
     assert _planner.device_names() == ["cpu", "v100", "a100", "h100", "h200"]
     assert json.loads(_planner.device_to_json("h200"))["bandwidth_bytes_per_s"] == 4.8e12
     assert _planner.roofline_time_us(0, 0, "float32", "a100") == 5
+    before = graph.ops
     _planner.apply_uniform(graph)
+    assert [op.time_us for op in before] == [2, 1, 1, 1]  # a copy, not a view
     assert [op.time_us for op in graph.ops] == [1, 1, 1, 1]
     with pytest.raises(ValueError, match="flops"):
         _planner.apply_roofline(graph, "a100")
@@ -143,3 +148,16 @@ def test_reports(graph):
     assert "50 %" in page
     with pytest.raises(ValueError, match=r"\[report\] runs\[0\].cells: expected 2"):
         _planner.comparison_report(json.dumps({"columns": ["a", "b"], "runs": [run]}))
+
+
+def test_the_stub_names_everything():
+    stub = ast.parse(Path(_planner.__file__).with_name("_planner.pyi").read_text())
+    defined = {node.name: node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    public = {name for name in dir(_planner) if not name.startswith("_")}
+    assert public == set(defined)
+    for name, node in defined.items():
+        if isinstance(node, ast.FunctionDef):
+            continue
+        members = {getattr(m, "name", None) or getattr(getattr(m, "target", None), "id", None) for m in node.body}
+        actual = {m for m in vars(getattr(_planner, name)) if not m.startswith("_")}
+        assert actual == {m for m in members if m and not m.startswith("_")}, name
