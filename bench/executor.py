@@ -61,9 +61,7 @@ def main() -> None:
                 variants[name]()
                 times[name].append((time.perf_counter() - begin) * 1e6 / options.ops)
 
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, one thread"
-    )
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, one thread")
     print(f"{options.ops} additions of one-element tensors, {options.rounds} rounds; us per op: median (quartiles)")
     for name in names:
         print(f"  {name:18s} {_spread(times[name])}")

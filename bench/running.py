@@ -1,0 +1,144 @@
+"""Train a few steps and remember all that has to be equal; time steps of several variants against each other."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from workloads import Inputs, Make
+
+import rockmate
+
+Step = Callable[[], Any]
+LEARNING_RATE = 0.01
+
+
+@dataclass
+class Run:
+    """What each step left behind, and the activation peak of the last one in bytes."""
+
+    states: list[dict[str, torch.Tensor | None]] = field(default_factory=list)
+    peak_bytes: int = 0
+    model: Any = None
+
+
+def train(make: Make, wrap: Callable[[nn.Module], nn.Module] = lambda model: model, steps: int = 3) -> Run:
+    """Train with plain SGD from fixed seeds. The random stream is set once, before the model is wrapped."""
+    torch.manual_seed(0)
+    model, inputs = make()
+    torch.manual_seed(1)
+    model = wrap(model)
+    run = Run(model=model)
+    for _ in range(steps):
+        outputs: list[Any] = []
+        peak = rockmate.measure_peak(lambda outputs=outputs: train_step(model, inputs, outputs), exclude_grads_of=model)
+        run.peak_bytes = peak.activation_bytes
+        run.states.append(
+            {
+                "loss": outputs[0].loss.detach().clone(),
+                **{f"grad {name}": None if p.grad is None else p.grad.clone() for name, p in model.named_parameters()},
+                **{f"buffer {name}": buffer.clone() for name, buffer in model.named_buffers()},
+                "random stream": torch.get_rng_state(),
+            }
+        )
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter -= LEARNING_RATE * parameter.grad
+                parameter.grad = None
+    return run
+
+
+def train_step(model: nn.Module, inputs: Inputs, outputs: list[Any]) -> None:
+    output = model(**inputs)
+    outputs.append(output)  # a training loop holds the output while it goes backward
+    output.loss.backward()
+
+
+def first_difference(expected: Run, got: Run) -> str | None:
+    """Name of the first thing that is not equal to the bit, or ``None``: losses, gradients, buffers, random stream."""
+    for step, (plain, ours) in enumerate(zip(expected.states, got.states, strict=True), start=1):
+        for name, value in plain.items():
+            other = ours.get(name)
+            same = other is None if value is None else other is not None and torch.equal(value, other)
+            if not same:
+                return f"step {step}: {name}"
+    return None
+
+
+def largest_gradient_error(expected: Run, got: Run) -> float:
+    """Of the first step: the largest difference in any gradient, relative to the largest entry of that gradient."""
+    worst = 0.0
+    for name, value in expected.states[0].items():
+        other = got.states[0].get(name)
+        if name.startswith("grad ") and value is not None and other is not None:
+            scale = max(value.abs().max().item(), 1e-30)
+            worst = max(worst, (value - other).abs().max().item() / scale)
+    return worst
+
+
+def step_of(model: nn.Module, inputs: Inputs) -> Step:
+    """One forward and backward pass. Gradients of the step before are dropped first."""
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        train_step(model, inputs, [])
+
+    return step
+
+
+def copies(make: Make, count: int) -> tuple[list[nn.Module], Inputs]:
+    """As many equal models, so that each variant has its own."""
+    torch.manual_seed(0)
+    model, inputs = make()
+    return [model, *(copy.deepcopy(model) for _ in range(count - 1))], inputs
+
+
+def interleaved(
+    variants: Mapping[str, Step], seconds: float, least_rounds: int = 10, most_rounds: int = 300
+) -> dict[str, list[float]]:
+    """Wall time in seconds of each variant in each round; the order turns from round to round.
+
+    As many rounds as fit into ``seconds``, between the two bounds. Two rounds before them warm up and are not counted.
+    """
+    names = list(variants)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    one_round = 0.0
+    for _ in range(2):
+        begin = time.perf_counter()
+        for name in names:
+            variants[name]()
+        one_round = time.perf_counter() - begin
+    rounds = max(least_rounds, min(most_rounds, int(seconds / one_round)))
+    gc.collect()
+    gc.disable()
+    try:
+        for round_ in range(rounds):
+            for shift in range(len(names)):
+                name = names[(round_ + shift) % len(names)]
+                begin = time.perf_counter()
+                variants[name]()
+                times[name].append(time.perf_counter() - begin)
+    finally:
+        gc.enable()
+    return times
+
+
+def ratio_figures(times: Mapping[str, list[float]], name: str, base: str) -> dict[str, float]:
+    """Median step time in ms, and median and quartiles of the time against ``base`` in the same round."""
+    ratios = [mine / plain for mine, plain in zip(times[name], times[base], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return {
+        "step_ms": statistics.median(times[name]) * 1e3,
+        "ratio": middle,
+        "ratio_low": low,
+        "ratio_high": high,
+        "rounds": len(ratios),
+    }
