@@ -1,7 +1,7 @@
 """Everything after capture: graphs, costs, schedules, plans, reports. Bad input is ValueError."""
 
-import enum
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 class Value:
     @property
@@ -117,10 +117,10 @@ class PlannerOptions:
     cache_dir: str
     def __init__(self) -> None: ...
 
-class PlanStatus(enum.Enum):
-    OPTIMAL: PlanStatus
-    FEASIBLE: PlanStatus
-    TIME_LIMIT: PlanStatus
+class PlanStatus:
+    OPTIMAL: ClassVar[PlanStatus]
+    FEASIBLE: ClassVar[PlanStatus]
+    TIME_LIMIT: ClassVar[PlanStatus]
     @property
     def name(self) -> str: ...
     @property
