@@ -20,17 +20,19 @@ PACKAGE_SOURCES := $(shell find src bindings cli cmake python -type f ! -name '*
 
 setup: .venv/.package
 
-.venv/.tools:
+.venv/.tools: pyproject.toml scripts/requirements.py scripts/system_packages.sh
 	bash scripts/system_packages.sh $(PYTHON)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "rockmate needs Python 3.10 or newer")'
-	$(PYTHON) -m venv .venv
-	$(PIP) "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.28" ninja "highsbox>=1.15,<1.16"
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.28" ninja
 	$(PIP) "$(TORCH)"
+	$(BIN)/python scripts/requirements.py test demo > .venv/requirements.txt
+	$(PIP) -r .venv/requirements.txt
 	touch $@
 
-# Without build isolation, so that the package is built against the torch that it will run with.
+# Without build isolation, so that the package is built against the torch that it will run with; -v shows the compiler at work.
 .venv/.package: .venv/.tools $(PACKAGE_SOURCES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation ".[test,demo]"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) -v --no-deps --no-build-isolation .
 	touch $@
 
 # The C++ tests are built where the package was, on the same library.
@@ -56,11 +58,13 @@ bench: .venv/.bench
 	$(BIN)/python bench/run.py
 
 .venv/.bench: .venv/.package
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation ".[bench]"
+	$(BIN)/python scripts/requirements.py bench > .venv/requirements.txt
+	$(PIP) -r .venv/requirements.txt
 	touch $@
 
-.venv/.lint: .venv/.tools
-	$(PIP) "ruff>=0.12" "clang-format>=14,<15" "mypy>=1.16"
+.venv/.lint: .venv/.package
+	$(BIN)/python scripts/requirements.py lint > .venv/requirements.txt
+	$(PIP) -r .venv/requirements.txt
 	touch $@
 
 lint: .venv/.lint
