@@ -156,24 +156,24 @@ class OptionSearch {
       result_.complete = false;
       return false;
     }
-    bool is_complete = false;
-    for (Bytes negligible_share : {Bytes{0}, kNegligibleShare}) {
-      StageSearchOptions how;
-      how.negligible_share = negligible_share;
-      how.stop = settings_.stop;
-      how.max_states = settings_.max_states;
-      StageSearchResult found = stage_search(problem_, peak, how);
-      add_found(found);
-      is_complete = found.complete;
-      if (is_complete) break;
-    }
+    const bool is_complete = search(peak, kNegligibleShare, settings_.max_states);
+    if (is_complete) search(peak, 0, settings_.max_states / 4);  // small values too, as far as that goes
     if (is_complete) return best_within(saves_.front(), peak) != nullptr;
-    if (num_forward_ <= settings_.max_program_ops) {
-      for (Bytes save : saves_) {
-        if (!stopped() && !is_answered(save, peak)) solve_pair(save, peak);
-      }
+    for (Bytes save : saves_) {
+      const bool is_allowed = num_forward_ <= settings_.max_program_ops && result_.num_programs < settings_.max_programs;
+      if (is_allowed && !stopped() && !is_answered(save, peak)) solve_pair(save, peak);
     }
     return best_within(saves_.front(), peak) != nullptr;
+  }
+
+  bool search(Bytes peak, Bytes negligible_share, std::size_t max_states) {
+    StageSearchOptions how;
+    how.negligible_share = negligible_share;
+    how.max_states = max_states;
+    how.stop = settings_.stop;
+    StageSearchResult found = stage_search(problem_, peak, how);
+    add_found(found);
+    return found.complete;
   }
 
   // The fastest at each save level.

@@ -5,8 +5,8 @@
 // for the fastest backward at `save_levels` x `peak_levels` budgets, and then for the least peak of all:
 //   * eviction fills the pool;
 //   * stage_search answers all save levels of one peak at once, in milliseconds, and proves it, where few states survive;
-//   * where too many do, rk_checkmate solves the pairs that are left. An optimum bounds every smaller pair from below, and an
-//   option
+//   * where too many do, rk_checkmate solves some of the pairs that are left. An optimum bounds every smaller pair from below,
+//   and an option
 //     of the pool that meets the bound answers the pair without a program.
 #pragma once
 
@@ -38,7 +38,8 @@ struct BlockSettings {
   int peak_levels = 10;
   double mip_gap = 1e-3;
   int max_program_ops = 40;         // larger blocks get no integer program
-  double time_limit_s = 5;          // per program
+  int max_programs = 8;             // of one block: the beam of a search that gave up is a good answer already
+  double time_limit_s = 2;          // per program
   std::size_t max_states = 50'000;  // of stage_search
   const std::atomic<bool>* stop = nullptr;
   std::atomic<int>* pairs_done = nullptr;  // counts up to save_levels * peak_levels

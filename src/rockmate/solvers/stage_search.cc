@@ -12,7 +12,8 @@ namespace {
 using Set = std::uint64_t;  // of managed values
 
 constexpr int kMaxManaged = 64;
-constexpr std::size_t kCompared = 1500;  // states that each one is compared with to find a better one
+constexpr std::size_t kBeam = 1000;     // states, once some were dropped
+constexpr std::size_t kCompared = 500;  // states that each one is compared with to find a better one
 
 struct State {
   Set needed;
@@ -32,6 +33,7 @@ class Search {
       : problem_(problem),
         graph_(problem.graph),
         options_(options),
+        max_states_(options.max_states),
         stages_(checkmate_stages(problem, options.negligible_share)),
         num_forward_(num_forward_ops(graph_)),
         peak_bytes_(peak_bytes - stages_.kept_bytes) {
@@ -51,11 +53,10 @@ class Search {
     make_tables();
     states_ = {{0, 0, -1}};
     for (int j = static_cast<int>(stages_.stages.size()) - 1; j >= 1 && !states_.empty(); --j) {
-      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) {
-        result_.complete = result_.exact = false;
-        return result_;
-      }
       back_over_stage(j);
+      if (!stopped()) continue;
+      result_.complete = result_.exact = false;
+      return result_;
     }
     keep_if([&](const State& s) { return bytes(s.needed) + stages_.stages[0].rest_bytes <= peak_bytes_; });
     collect();
@@ -64,6 +65,8 @@ class Search {
   }
 
  private:
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
+
   Set set_of(const std::vector<ValueId>& values) const {
     Set set = 0;
     for (ValueId v : values) {
@@ -114,7 +117,7 @@ class Search {
     for (State& state : states_) state.needed |= reads;
     keep_if([&](const State& s) { return bytes(s.needed) + stage.first_bytes <= peak_bytes_; });
     merge_equal();
-    for (OpId op = num_forward_ - 1; op >= 0; --op) {
+    for (OpId op = num_forward_ - 1; op >= 0 && !stopped(); --op) {
       if (outputs_[op] != 0 && graph_.ops[op].recomputable) back_over_recomputation(j, op);
     }
     drop_beaten();
@@ -133,7 +136,7 @@ class Search {
     }
     if (states_.size() == before) return;
     merge_equal();
-    if (states_.size() > options_.max_states / 2) drop_beaten();
+    if (states_.size() > max_states_) drop_beaten();
   }
 
   // The cheapest of the states with the same set, in order of first appearance.
@@ -165,17 +168,18 @@ class Search {
       if (!beaten) states_[kept++] = states_[i];
     }
     states_.resize(kept);
-    if (kept > options_.max_states) drop_unpromising();
+    if (kept > max_states_) drop_unpromising();
   }
 
-  // Keeps, in each of many ranges of bytes, the cheapest.
+  // Keeps, in each of many ranges of bytes, the cheapest. What is left is a beam, and a narrow one does: the optimum is lost.
   void drop_unpromising() {
     result_.complete = false;
+    max_states_ = std::min(max_states_, kBeam);
     std::vector<std::pair<Bytes, std::size_t>> by_bytes;
     for (std::size_t i = 0; i < states_.size(); ++i) by_bytes.emplace_back(bytes(states_[i].needed), i);
     std::stable_sort(by_bytes.begin(), by_bytes.end());
     std::vector<State> kept;
-    const std::size_t ranges = 64, share = options_.max_states / 4 / ranges;
+    const std::size_t ranges = 64, share = std::max<std::size_t>(max_states_ / 2 / ranges, 1);
     for (std::size_t r = 0; r < ranges; ++r) {
       std::vector<std::size_t> range;
       for (std::size_t i = by_bytes.size() * r / ranges; i < by_bytes.size() * (r + 1) / ranges; ++i) {
@@ -216,6 +220,7 @@ class Search {
   const BlockProblem& problem_;
   const TrainingGraph& graph_;
   const StageSearchOptions& options_;
+  std::size_t max_states_;
   CheckmateStages stages_;
   OpId num_forward_;
   Bytes peak_bytes_;
