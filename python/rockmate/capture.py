@@ -12,7 +12,8 @@ from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import flop_registry
 
 from rockmate import _planner
-from rockmate.joint import JointGraph, is_random, module_of, tensor_leaves
+from rockmate.errors import CaptureError
+from rockmate.joint import JointGraph, describe, is_random, module_of, tensor_leaves
 
 # What torch.get_rng_state() returns for the CPU generator. Other devices keep their state on the host.
 CPU_RNG_STATE_BYTES = 5056
@@ -43,8 +44,9 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
     values: list[dict[str, Any]] = []
     value_ids: dict[int, int] = {}
     storage_of: list[int] = []
-    nbytes = {
-        key: tensor.untyped_storage().nbytes()
+    device = _device_of(joint)
+    nbytes = {  # what is kept on the host beside an accelerator costs none of its memory
+        key: tensor.untyped_storage().nbytes() if tensor.device == device else 0
         for node in joint.storages
         for key, tensor in zip(joint.keys_of(node), tensor_leaves(node.meta.get("val")), strict=True)
     }
@@ -71,8 +73,6 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
             for key in joint.storages[node]:
                 add_value(key, node.name, "constant")
 
-    devices = {tensor.device for node in joint.ops for tensor in tensor_leaves(node.meta.get("val"))}
-    device = next((d for d in devices if d.type != "cpu"), torch.device("cpu"))
     ops: list[dict[str, Any]] = []
     for op_id, node in enumerate(joint.ops):
         inputs = dict.fromkeys(
@@ -117,6 +117,22 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
     return Capture(joint, _planner.TrainingGraph.from_json(text), value_ids, storage_of)
 
 
+def _device_of(joint: JointGraph) -> torch.device:
+    """The accelerator that the step runs on, or the CPU."""
+    places: dict[torch.device, fx.Node] = {}
+    for node in joint.storages:
+        for tensor in tensor_leaves(node.meta.get("val")):
+            if tensor.device.type != "cpu":
+                places.setdefault(tensor.device, node)
+    if len(places) > 1:
+        (first, one), (second, other) = list(places.items())[:2]
+        raise CaptureError(
+            f"[capture] the model is spread over {first} ({describe(one)}) and {second} ({describe(other)}), and a budget is "
+            "one device's; wrap the part on each device by itself"
+        )
+    return next(iter(places), torch.device("cpu"))
+
+
 def _mark_outputs(
     joint: JointGraph,
     values: list[dict[str, Any]],
@@ -152,13 +168,13 @@ def _mark_outputs(
 def signature_of(node: fx.Node) -> str:
     """Equal for calls that cost the same: target, constants, and each tensor's dtype, sizes, strides and device."""
 
-    def describe(arg: Any) -> Any:
+    def text_of(arg: Any) -> Any:
         if not isinstance(arg, fx.Node):
             return arg
         return tree_map(_tensor_text, arg.meta.get("val"))
 
-    args = fx.node.map_aggregate(node.args, describe)
-    kwargs = fx.node.map_aggregate(dict(node.kwargs), describe)
+    args = fx.node.map_aggregate(node.args, text_of)
+    kwargs = fx.node.map_aggregate(dict(node.kwargs), text_of)
     return f"{node.target}{args}{kwargs}"
 
 
