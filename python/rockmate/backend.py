@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Iterator
 
 import torch
+import torch._inductor.config
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
@@ -72,8 +73,12 @@ class _CompiledGraph:
     def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None) -> None:
         parameters = frozenset(i for i, arg in enumerate(inputs) if isinstance(arg, torch.nn.Parameter))
         self._step = StepPlan(self._options, parameters, tangents)
-        # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step.
-        with torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True):
+        # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
+        # setting keeps draws whose result nobody reads: they move the random stream.
+        with (
+            torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
+            torch._inductor.config.patch(fallback_random=True),
+        ):
             self._run = aot_autograd(
                 fw_compiler=_compile_forward,
                 bw_compiler=_compile_backward,

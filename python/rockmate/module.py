@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from rockmate.backend import CaptureOnly, capture_only, rockmate_backend
-from rockmate.errors import RockmateError
+from rockmate.errors import CaptureError, RockmateError
 from rockmate.meter import paused
 from rockmate.options import Budget, Options
 from rockmate.plan import Plan
@@ -173,7 +173,8 @@ def _compiled_step(state: _State) -> Callable[..., Any]:
         with paused():
             return rockmate_backend(gm, example_inputs, options=settings)
 
-    compiled = torch.compile(step, backend=backend, dynamic=False)
+    # In one piece: a budget is kept by all of the model or the model is refused.
+    compiled = torch.compile(step, backend=backend, dynamic=False, fullgraph=True)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -182,9 +183,21 @@ def _compiled_step(state: _State) -> Callable[..., Any]:
             if isinstance(error.inner_exception, (RockmateError, ValueError)):
                 raise error.inner_exception from None
             raise
+        except torch._dynamo.exc.TorchDynamoException as error:
+            raise CaptureError(_why_not(error)) from error
 
     _ignore_log_calls()
     return run
+
+
+def _why_not(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    place = next((str(frame) for frame in reversed(getattr(error, "real_stack", None) or []) if frame), "")
+    return (
+        f"[capture] the model can't be captured in one piece: {lines[0] if lines else error}"
+        + (f" (at {place.removeprefix('<FrameSummary ').removesuffix('>')})" if place else "")
+        + ". Move that part out of the model, or use torch.compile(model, backend='rockmate'), which plans each piece by itself"
+    )
 
 
 @functools.cache
