@@ -15,6 +15,7 @@ namespace rockmate {
 namespace {
 
 constexpr int kBisections = 6;
+constexpr int kFiner = 3;  // where the search is cheap it takes this many times more levels than the grid
 constexpr Bytes kNegligibleShare = 1000;
 
 // The forward ops that the wanted values depend on, ascending.
@@ -99,6 +100,7 @@ class OptionSearch {
     spread(all.backward_peak_bytes, std::min(least + stages.kept_bytes, all.backward_peak_bytes), settings_.peak_levels,
            peaks_);
     spread(all.saved_bytes, 0, settings_.save_levels, saves_);
+    spread(all.saved_bytes, 0, kFiner * (settings_.save_levels - 1) + 1, fine_saves_);
   }
 
   static void spread(Bytes high, Bytes low, int count, std::vector<Bytes>& levels) {
@@ -107,7 +109,7 @@ class OptionSearch {
   }
 
   void evict_options() {
-    const int gaps = settings_.save_levels == 1 ? 1 : static_cast<int>(peaks_.size());
+    const int gaps = settings_.save_levels == 1 ? 1 : settings_.peak_levels;
     for (int i = 0; i < gaps; ++i) {
       const Bytes gap_bytes = gaps == 1 ? 0 : peaks_.front() * i / (gaps - 1);
       const TrainingGraph wide = with_gap(problem_.graph, num_forward_, gap_bytes);
@@ -131,10 +133,16 @@ class OptionSearch {
 
   void solve_grid() {
     Bytes lowest = std::numeric_limits<Bytes>::max();  // feasible peak
-    for (Bytes peak : peaks_) {
-      if (!solve_peak(peak)) break;
-      lowest = peak;
-      count_pairs(static_cast<int>(saves_.size()));
+    bool is_complete = true;
+    for (std::size_t i = 0; i < peaks_.size(); ++i) {
+      const bool is_asked = i % kFiner == 0;
+      if (is_asked) {
+        if (!solve_peak(peaks_[i], is_complete)) break;
+        lowest = peaks_[i];
+        count_pairs(settings_.save_levels);
+      } else if (is_complete) {
+        search(peaks_[i], kNegligibleShare, settings_.max_states / 10);
+      }
     }
     if (lowest == std::numeric_limits<Bytes>::max()) return;
     // The least peak of all decides the least budget: closer than the grid.
@@ -142,7 +150,7 @@ class OptionSearch {
     for (Bytes peak : peaks_) infeasible = peak < lowest ? std::max(infeasible, peak) : infeasible;
     for (int i = 0; i < kBisections && infeasible + 1 < lowest; ++i) {
       const Bytes middle = infeasible + (lowest - infeasible) / 2;
-      (solve_peak(middle) ? lowest : infeasible) = middle;
+      (solve_peak(middle, is_complete) ? lowest : infeasible) = middle;
     }
   }
 
@@ -151,12 +159,12 @@ class OptionSearch {
   }
 
   // All save levels at one peak; false when nothing fits.
-  bool solve_peak(Bytes peak) {
+  bool solve_peak(Bytes peak, bool& is_complete) {
     if (stopped()) {
       result_.complete = false;
       return false;
     }
-    const bool is_complete = search(peak, kNegligibleShare, settings_.max_states);
+    is_complete = search(peak, kNegligibleShare, settings_.max_states);
     if (is_complete) search(peak, 0, settings_.max_states / 4);  // small values too, as far as that goes
     if (is_complete) return best_within(saves_.front(), peak) != nullptr;
     for (Bytes save : saves_) {
@@ -179,7 +187,7 @@ class OptionSearch {
   // The fastest at each save level.
   void add_found(StageSearchResult& result) {
     std::size_t last = result.found.size();
-    for (Bytes save : saves_) {
+    for (Bytes save : fine_saves_) {
       std::size_t best = 0;
       while (best < result.found.size() && result.found[best].saved_bytes <= save) ++best;
       if (best == 0 || best - 1 == last) continue;
@@ -233,7 +241,8 @@ class OptionSearch {
   const BlockSettings& settings_;
   OpId num_forward_;
   BlockOptions result_;
-  std::vector<Bytes> saves_, peaks_;
+  std::vector<Bytes> saves_, fine_saves_;
+  std::vector<Bytes> peaks_;  // every kFiner-th is of the grid
   std::vector<Solved> solved_;
 };
 
