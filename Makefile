@@ -55,7 +55,8 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 bench: .venv/.bench
-	$(BIN)/python bench/run.py
+	$(BIN)/python bench/executor.py
+	$(BIN)/python bench/training.py --write
 
 .venv/.bench: .venv/.package
 	$(BIN)/python scripts/requirements.py bench > .venv/requirements.txt
