@@ -1,4 +1,4 @@
-"""A cost cache of the tests' own, and the slow tests behind --long."""
+"""A cost cache of the tests' own, and no compiled code left over between them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="run the long versions too (make test-long)")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--long"):
-        skip = pytest.mark.skip(reason="long; run with make test-long")
-        for item in items:
-            if "long" in item.keywords:
-                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session", autouse=True)
