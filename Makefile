@@ -55,8 +55,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 bench: .venv/.bench
-	$(BIN)/python bench/executor.py
-	$(BIN)/python bench/training.py --write
+	$(BIN)/python bench/run.py
 
 .venv/.bench: .venv/.package
 	$(BIN)/python scripts/requirements.py bench > .venv/requirements.txt
