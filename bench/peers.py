@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from report import Part, Table, Target
-from running import copies, first_difference, interleaved, largest_gradient_error, ratio_figures, step_of, train
+from running import first_difference, interleaved, largest_gradient_error, ratio_figures, step_of, train
 from torch import nn
 from workloads import gpt_of_8_layers
 
 import rockmate
 
-MEMORY_BUDGETS = (1.0, 0.5, 0.25, 0.0)
+MEMORY_BUDGETS = (1.0, 0.5, 0.0)
 COLUMNS = [
     ("variant", "variant", "{}"),
     ("peak_bytes", "measured peak", "bytes"),
@@ -51,30 +51,20 @@ def memory_budget(share: float) -> Callable[[nn.Module], nn.Module]:
 
 def peers(seconds: float, progress: Callable[[str], None]) -> Part:
     """Equality and peak of each variant over three steps, then all of them timed in turns."""
-    wraps: dict[str, Callable[[nn.Module], nn.Module]] = {
-        "plain": lambda model: model,
-        "checkpoint per layer": checkpoint_per_layer,
-    }
-    runs = {}
-    for label in wraps:
-        progress(label)
-        runs[label] = train(gpt_of_8_layers, wraps[label])
-    plain, checkpointed = runs["plain"], runs["checkpoint per layer"]
-    budget = checkpointed.peak_bytes
+    progress("plain and checkpoint per layer")
+    plain = train(gpt_of_8_layers)
+    checkpointed = train(gpt_of_8_layers, checkpoint_per_layer)
+    runs = {"plain": plain, "checkpoint per layer": checkpointed}
+    budget, refusal = checkpointed.peak_bytes, None
+    progress(f"Rockmate at the checkpoint's peak, {budget} bytes")
     try:
-        progress("Rockmate at the checkpoint's peak")
-        wraps["Rockmate at that peak"] = lambda model: rockmate.Rockmate(model, budget)
-        runs["Rockmate at that peak"] = train(gpt_of_8_layers, wraps["Rockmate at that peak"])
+        runs["Rockmate at that peak"] = train(gpt_of_8_layers, lambda model: rockmate.Rockmate(model, budget))
     except rockmate.BudgetError as error:
-        del wraps["Rockmate at that peak"]
-        refusal: str | None = str(error)
-    else:
-        refusal = None
+        refusal = str(error)
     for share in MEMORY_BUDGETS:
         label = f"PyTorch's memory budget {share}"
         progress(label)
-        wraps[label] = memory_budget(share)
-        runs[label] = train(gpt_of_8_layers, wraps[label])
+        runs[label] = train(gpt_of_8_layers, memory_budget(share))
     rows = [
         {
             "variant": label,
@@ -92,11 +82,8 @@ def peers(seconds: float, progress: Callable[[str], None]) -> Part:
         by_label["Rockmate at that peak"].update(recomputed_ms=recomputed_us / 1e3, overhead=recomputed_us / step_us)
         layers_us = layer_recomputation_time(plan)
         by_label["checkpoint per layer"].update(recomputed_ms=layers_us / 1e3, overhead=layers_us / step_us)
-    runs.clear()
-    torch._dynamo.reset()
-
-    models, inputs = copies(gpt_of_8_layers, len(wraps))
-    steps = {label: step_of(wrap(model), inputs) for (label, wrap), model in zip(wraps.items(), models, strict=True)}
+    _, inputs = gpt_of_8_layers()
+    steps = {label: step_of(run.model, inputs) for label, run in runs.items()}
     progress("steps")
     times = interleaved(steps, seconds)
     for label, row in by_label.items():

@@ -62,8 +62,10 @@ def run_apart(name: str, threads: int, arguments: list[str]) -> Part:
 def run_one_part(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
 
+    begin = time.perf_counter()
+
     def progress(what: str) -> None:
-        print(f"[{options.part}] {what}", file=sys.stderr, flush=True)
+        print(f"[{options.part}] {time.perf_counter() - begin:4.0f} s: {what}", file=sys.stderr, flush=True)
 
     part = {**untimed_parts(options), **timed_parts(options)}[options.part](progress)
     Path(options.out).write_text(json.dumps(asdict(part)))
