@@ -46,8 +46,8 @@ TEST_CASE("the options of a block trade saved bytes and peak for time") {
 
 TEST_CASE("programs take over where the search may not hold enough states") {
   const BlockClasses classes = transformer_blocks();
-  const BlockProblem& problem = *std::min_element(
-      classes.problems.begin(), classes.problems.end(), [](const auto& a, const auto& b) {
+  const BlockProblem& problem =
+      *std::min_element(classes.problems.begin(), classes.problems.end(), [](const auto& a, const auto& b) {
         const auto distance = [](const BlockProblem& p) { return std::abs(p.graph.num_ops() - 22); };
         return distance(a) < distance(b);
       });

@@ -112,7 +112,7 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   for (int range = 0; range < kRanges && !state.stop; ++range) {
     const RotorTable table(blocks, most, options.memory_steps, &state.stop, &state.done);
     if (state.stop) return;
-    const std::vector<int> steps = useful_steps(table, options.curve_points);
+    const std::vector<int> steps = useful_steps(table, points_for(graph, options));
     for (int m : steps) {
       if (state.stop) return;
       std::vector<OpId> sequence = whole_sequence(graph, classes, table.backward(m));

@@ -86,4 +86,10 @@ void StageRunner::parallel(int count, const std::function<void(int)>& task) cons
   if (error) std::rethrow_exception(error);
 }
 
+int points_for(const TrainingGraph& graph, const PlannerOptions& options) {
+  constexpr OpId kOpsAtFullCurve = 4000;
+  const std::int64_t fewer = std::int64_t{options.curve_points} * kOpsAtFullCurve / std::max(graph.num_ops(), kOpsAtFullCurve);
+  return static_cast<int>(std::max<std::int64_t>(fewer, std::min(options.curve_points, 16)));
+}
+
 }  // namespace rockmate

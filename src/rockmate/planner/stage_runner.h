@@ -40,4 +40,8 @@ class StageRunner {
   std::vector<StageTime> times_;
 };
 
+// Points of the curve that are worked on: options.curve_points, fewer on graphs of many thousand ops (at least 16), where each
+// one takes long and the points lie close.
+int points_for(const TrainingGraph& graph, const PlannerOptions& options);
+
 }  // namespace rockmate

@@ -5,14 +5,18 @@
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/evict.h"
 #include "rockmate/solvers/keep.h"
+#include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
 namespace {
 
+constexpr double kHopeless = 1.3;        // times slower than a plan at hand: the descent ends
+constexpr OpId kMaxOpsBetween = 10'000;  // on larger graphs no descents between neighbouring plans
+
 class WholeGraph {
  public:
   WholeGraph(const TrainingGraph& graph, const PlannerOptions& options, StageState& state, Frontier& frontier)
-      : graph_(graph), points_(options.curve_points), state_(state), frontier_(frontier) {}
+      : graph_(graph), points_(points_for(graph, options)), state_(state), frontier_(frontier) {}
 
   void run() {
     state_.total = 3 * points_;
@@ -29,6 +33,7 @@ class WholeGraph {
   void descend(const std::vector<OpId>& start) {
     const Bytes step = std::max<Bytes>(store_all_peak_ / points_, 1);
     Bytes next = store_all_peak_;
+    bool is_beaten = false;
     const auto keep = [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
       frontier_.add(keep_within(graph_, sequence, peak_bytes), "evict");
     };
@@ -36,10 +41,12 @@ class WholeGraph {
       if (peak_bytes <= next) {
         keep(sequence, peak_bytes);
         next = peak_bytes - step;
+        const Candidate* known = frontier_.at(peak_bytes);
+        is_beaten = known != nullptr && sequence_time_us(graph_, sequence) > kHopeless * known->time_us;
       }
-      return !state_.stop;
+      return !state_.stop && !is_beaten;
     });
-    if (!state_.stop) keep(last, 0);
+    if (!state_.stop && !is_beaten) keep(last, 0);
   }
 
   void improve_levels() {
@@ -49,7 +56,8 @@ class WholeGraph {
       if (const Candidate* within = frontier_.at(budget)) {
         frontier_.add(keep_within(graph_, within->sequence, budget), within->planner);
       }
-      if (const Candidate* faster = frontier_.above(budget)) {
+      const Candidate* faster = frontier_.above(budget);
+      if (faster != nullptr && graph_.num_ops() <= kMaxOpsBetween) {
         const std::string planner = faster->planner == "store-all" ? "evict" : faster->planner;
         std::vector<OpId> lower = evict(graph_, faster->sequence, budget, [&](const auto&, Bytes) { return !state_.stop; });
         frontier_.add(keep_within(graph_, std::move(lower), budget), planner);

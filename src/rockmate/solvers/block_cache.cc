@@ -66,7 +66,7 @@ bool is_sequence(const TrainingGraph& graph, const std::vector<std::int64_t>& se
 BlockCache::BlockCache(const std::string& directory, const BlockSettings& settings)
     : directory_(directory),
       settings_{kVersion, settings.save_levels, settings.peak_levels, std::bit_cast<std::int64_t>(settings.mip_gap),
-                settings.max_program_ops} {}
+                settings.max_program_binaries} {}
 
 std::vector<std::int64_t> BlockCache::key(const std::vector<std::int64_t>& form) const {
   std::vector<std::int64_t> numbers = settings_;

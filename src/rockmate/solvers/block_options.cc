@@ -91,6 +91,7 @@ class OptionSearch {
   void set_levels() {
     const BlockOption& all = pool().front();
     const CheckmateStages stages = checkmate_stages(problem_, 0);
+    num_binaries_ = stages.num_recomputations(problem_.graph);
     Bytes least = 0;
     for (const CheckmateStage& stage : stages.stages) {
       Bytes reads = 0;
@@ -168,7 +169,7 @@ class OptionSearch {
     if (is_complete) search(peak, 0, settings_.max_states / 4);  // small values too, as far as that goes
     if (is_complete) return best_within(saves_.front(), peak) != nullptr;
     for (Bytes save : saves_) {
-      const bool is_allowed = num_forward_ <= settings_.max_program_ops && result_.num_programs < settings_.max_programs;
+      const bool is_allowed = num_binaries_ <= settings_.max_program_binaries && result_.num_programs < settings_.max_programs;
       if (is_allowed && !stopped() && !is_answered(save, peak)) solve_pair(save, peak);
     }
     return best_within(saves_.front(), peak) != nullptr;
@@ -240,6 +241,7 @@ class OptionSearch {
   const BlockProblem& problem_;
   const BlockSettings& settings_;
   OpId num_forward_;
+  int num_binaries_ = 0;
   BlockOptions result_;
   std::vector<Bytes> saves_, fine_saves_;
   std::vector<Bytes> peaks_;  // every kFiner-th is of the grid

@@ -37,7 +37,7 @@ struct BlockSettings {
   int save_levels = 10;
   int peak_levels = 10;
   double mip_gap = 1e-3;
-  int max_program_ops = 40;         // larger blocks get no integer program
+  int max_program_binaries = 150;   // larger blocks get no integer program: it would take minutes
   int max_programs = 8;             // of one block: the beam of a search that gave up is a good answer already
   double time_limit_s = 2;          // per program
   std::size_t max_states = 50'000;  // of stage_search

@@ -62,6 +62,16 @@ void choose_managed(const TrainingGraph& graph, OpId num_forward, Bytes negligib
 
 }  // namespace
 
+int CheckmateStages::num_recomputations(const TrainingGraph& graph) const {
+  int count = 0;
+  for (const Op& op : graph.ops) {
+    int last = 0;
+    for (ValueId v : op.outputs) last = std::max(last, managed[v] ? last_needed[v] : 0);
+    count += last;
+  }
+  return count;
+}
+
 CheckmateStages checkmate_stages(const BlockProblem& problem, Bytes negligible_share) {
   const TrainingGraph& graph = problem.graph;
   const OpId num_forward = num_forward_ops(graph);

@@ -20,6 +20,9 @@ struct CheckmateStages {
   std::vector<int> last_needed;  // by value: last stage whose reads can depend on it, -1 for none
   Bytes kept_bytes = 0;          // negligible values that are kept without asking
   bool exact = true;             // there are none
+
+  // How many (stage, op) pairs there are to decide about.
+  int num_recomputations(const TrainingGraph& graph) const;
 };
 
 // Values below 1 / negligible_share of all forward bytes are kept without asking; 0 keeps none.

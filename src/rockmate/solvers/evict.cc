@@ -11,7 +11,7 @@ namespace {
 constexpr int kMaxChain = 400;          // recomputed ops of one move
 constexpr int kMaxFailures = 24;        // moves taken back at one peak before giving up
 constexpr Bytes kSmallInput = 8;        // an input this many times smaller is kept across the peak, not recomputed
-constexpr int kOpsPerExtraMove = 2000;  // on large graphs several moves are made between two counts of the memory
+constexpr int kOpsPerExtraMove = 1000;  // on large graphs several moves are made between two counts of the memory
 
 struct Move {
   ValueId value = kNone;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rockmate/schedule/schedule.h"
+#include "rockmate/solvers/range_max.h"
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
@@ -57,37 +58,29 @@ class RemovalPass {
   }
 
   struct Extension {
-    int begin, end;
+    int begin;  // up to the removed position
     Bytes bytes;
   };
 
   bool try_remove(int position, Bytes budget_bytes) {
-    extensions_.clear();
-    int begin = position;
-    for (ValueId v : graph_.ops[sequence_[position]].outputs) {
+    const auto& outputs = graph_.ops[sequence_[position]].outputs;
+    std::vector<Extension> extensions;
+    bool fits = true;
+    for (ValueId v : outputs) {
       const Value& value = graph_.values[v];
       if (value.retention == Retention::kUntilStepEnd || charged_bytes(value) == 0) continue;
       const auto [last_before, last_after] = last_reads(v, position);
       if (last_after < 0) continue;
-      extensions_.push_back({last_before + 1, position, value.bytes});
-      begin = std::min(begin, last_before + 1);
+      extensions.push_back({last_before + 1, value.bytes});
+      inside_.add(last_before + 1, position, value.bytes);
+      fits = inside_.max(last_before + 1, position) <= budget_bytes;
+      if (!fits) break;
     }
-    if (extensions_.size() == 1) {
-      const auto [b, e, bytes] = extensions_[0];
-      for (int i = b; i < e; ++i) {
-        if (inside_[i] + bytes > budget_bytes) return false;
-      }
-    } else {
-      for (int i = begin; i < position; ++i) {
-        Bytes bytes = inside_[i];
-        for (const Extension& x : extensions_) bytes += i >= x.begin ? x.bytes : 0;
-        if (bytes > budget_bytes) return false;
-      }
+    if (!fits) {
+      for (const Extension& x : extensions) inside_.add(x.begin, position, -x.bytes);
+      return false;
     }
-    for (const Extension& x : extensions_) {
-      for (int i = x.begin; i < x.end; ++i) inside_[i] += x.bytes;
-    }
-    for (ValueId v : graph_.ops[sequence_[position]].outputs) std::erase(writes_[v], position);
+    for (ValueId v : outputs) std::erase(writes_[v], position);
     return true;
   }
 
@@ -108,10 +101,9 @@ class RemovalPass {
   const TrainingGraph& graph_;
   const std::vector<OpId>& sequence_;
   SequenceMemory memory_;
-  std::vector<Bytes> inside_;
+  RangeMax inside_;
   std::vector<std::vector<int>> writes_;
   std::vector<bool> removed_;
-  std::vector<Extension> extensions_;
 };
 
 }  // namespace
