@@ -46,7 +46,7 @@ struct BlockSettings {
 };
 
 struct BlockOptions {
-  std::vector<BlockOption> options;  // none is worse than another in everything; the first saves all: recompute_us is 0
+  std::vector<BlockOption> options;  // none is worse than another in everything; one recomputes nothing
   bool complete = true;              // false when a time limit or `stop` cut the search short
   int num_programs = 0;              // integer programs solved
 };

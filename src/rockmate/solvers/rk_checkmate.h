@@ -16,9 +16,10 @@
 //   save
 //
 // Departures. Forward ops run once in the forward pass. Liveness has one variable per possible use, not one per position.
-// Values below a thousandth of all bytes are kept (`exact` is false where that happened). The optimum claimed is
-// over sequences in which each stage computes an op at most once, in graph order, and the backward ops keep theirs.
-// The block's output x is free to keep across the forward/backward gap (the next block holds it anyway).
+// Values below a thousandth of all bytes are kept (`exact` is false where that happened; the search of stage_search.h has no
+// such limit). The optimum claimed is over sequences in which each stage computes an op at most once, in graph order, and the
+// backward ops keep theirs. The block's output x is free to keep across the forward/backward gap (the next block holds it
+// anyway).
 #pragma once
 
 #include <atomic>
