@@ -34,11 +34,11 @@ def train(make: Make, wrap: Callable[[nn.Module], nn.Module] = lambda model: mod
     torch.manual_seed(0)
     model, inputs = make()
     torch.manual_seed(1)
-    model = wrap(model)
-    run = Run(model=model)
+    trained = wrap(model)
+    run = Run(model=trained)
     for _ in range(steps):
         outputs: list[Any] = []
-        peak = rockmate.measure_peak(lambda outputs=outputs: train_step(model, inputs, outputs), exclude_grads_of=model)
+        peak = rockmate.measure_peak(lambda outputs=outputs: train_step(trained, inputs, outputs), exclude_grads_of=model)
         run.peak_bytes = peak.activation_bytes
         run.states.append(
             {

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from rockmate.errors import CaptureError, RockmateError
+from rockmate.errors import RockmateError
 from rockmate.module import Rockmate
 from rockmate.options import Budget
 from rockmate.plan import CurvePoint, Plan, format_bytes
@@ -127,7 +126,7 @@ def estimate(
         **options: other fields of :class:`rockmate.options.Options`.
 
     Raises:
-        CaptureError: when the model is captured in pieces, so that no single plan covers its step.
+        CaptureError: when the model can't be captured in one piece, or does something that can't be planned.
         RockmateError: when nothing in the model is trained.
         ValueError: for unknown options, or tensors of several fake modes.
 
@@ -144,20 +143,12 @@ def estimate(
         model, inputs = _all_fake(model, inputs, mode, torch.device(device))
     options.pop("budget", None)
     options.setdefault("name", type(model).__name__)
-    breaks_before = counters["graph_break"].copy()
     with ExitStack() as stack:
         if mode is not None:
             stack.callback(setattr, mode, "allow_non_fake_inputs", mode.allow_non_fake_inputs)
             mode.allow_non_fake_inputs = True
             stack.enter_context(mode)
         plan = Rockmate(model, "100%", sample_inputs=inputs, cost=cost, levels=levels, **options).plan
-    breaks = counters["graph_break"] - breaks_before
-    if breaks:
-        reason = next(iter(breaks)).strip().splitlines()[0]
-        raise CaptureError(
-            f"[estimate] the model can't be captured in one piece, so that its peak is not known before it runs: {reason}. "
-            "Take what breaks the graph out of the model's forward (TORCH_LOGS=graph_breaks names the line)"
-        )
     if plan is None:
         raise RockmateError("[estimate] nothing is trained: no parameter or input of the model requires a gradient")
     return Estimate(

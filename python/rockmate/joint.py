@@ -7,6 +7,7 @@ costs nothing: it is made again wherever it is needed. Every other call is an op
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,11 +40,9 @@ def module_of(node: fx.Node) -> str:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return ""
-    path = list(stack.values())[-1][0]
-    text = path if isinstance(path, str) else ""
-    for noise in ("L['self'].", "L['module'].", "L['self']", "L['module']", "_modules['", "']"):
-        text = text.replace(noise, "")
-    return text.strip(".")
+    path = list(stack.values())[-1][0]  # such as L['model']._modules['layers']._modules['3'].mlp
+    path = re.sub(r"\['?([^]']*)'?\]", r".\1", path) if isinstance(path, str) else ""
+    return ".".join(part for part in path.split(".")[2:] if part and part != "_modules")
 
 
 def describe(node: fx.Node) -> str:
@@ -115,9 +114,7 @@ class JointGraph:
         raise CaptureError(f"[capture] {describe(self.nodes_of[storage][0])}: an output that is used in no known way")
 
 
-def read_joint_graph(
-    graph: fx.Graph, num_forward_outputs: int, stand_for: dict[int, int] | None = None
-) -> JointGraph:
+def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[int, int] | None = None) -> JointGraph:
     """Sort out a joint graph. Nodes that nothing needs and that have no effect are left out.
 
     ``stand_for`` maps storages to those that took their place, see :func:`rockmate.tangents.drop_tangents`.
@@ -126,9 +123,7 @@ def read_joint_graph(
     tangents = [node for node in placeholders if "tangents" in str(node.target)]
     primals = [node for node in placeholders if "tangents" not in str(node.target)]
     outputs = list(graph.output_node().args[0])
-    joint = JointGraph(
-        graph, stand_for or {}, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:]
-    )
+    joint = JointGraph(graph, stand_for or {}, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:])
 
     after_tangent = _reached_from(graph, tangents)
     needed = _ancestors(
@@ -172,18 +167,12 @@ def _protect_mutated_inputs(joint: JointGraph) -> None:
     descs = joint.graph.output_node().meta.get("desc") or ()
     mutated_descs = {desc.mutated_input for desc in descs if isinstance(desc, InputMutationAOTOutput)}
     mutated = {
-        key: node
-        for node in joint.primals
-        if node.meta.get("desc") in mutated_descs
-        for key in joint.storages.get(node, ())
+        key: node for node in joint.primals if node.meta.get("desc") in mutated_descs for key in joint.storages.get(node, ())
     }
     if not mutated:
         return
     read_in_backward = {
-        key
-        for op in joint.ops[joint.num_forward_ops :]
-        for arg in op.all_input_nodes
-        for key in joint.storages.get(arg, ())
+        key for op in joint.ops[joint.num_forward_ops :] for arg in op.all_input_nodes for key in joint.storages.get(arg, ())
     }
     for op in joint.ops[: joint.num_forward_ops]:
         read = [(arg, key) for arg in op.all_input_nodes for key in joint.storages.get(arg, ()) if key in mutated]
