@@ -119,7 +119,8 @@ def run(contenders: list[Contender], steps: int, source: Iterator[torch.Tensor])
                 start = time.perf_counter()
                 if step == 1:
                     peak = rockmate.measure_peak(
-                        lambda c=contender: outputs.append(train_step(c, ids, step)), exclude_grads_of=contender.model
+                        lambda c=contender, o=outputs, i=ids, s=step: o.append(train_step(c, i, s)),
+                        exclude_grads_of=contender.model,
                     )
                     contender.measured_peak, contender.trace = peak.activation_bytes, peak.trace
                 else:
@@ -138,7 +139,15 @@ def run(contenders: list[Contender], steps: int, source: Iterator[torch.Tensor])
                 contender.optimizer.zero_grad()
 
 
-COLUMNS = ["budget", "predicted peak", "measured peak", "of plain", "step / plain (quartiles)", "recomputed ops", "equal to the bit"]
+COLUMNS = [
+    "budget",
+    "predicted peak",
+    "measured peak",
+    "of plain",
+    "step / plain (quartiles)",
+    "recomputed ops",
+    "equal to the bit",
+]
 
 
 def cells(contender: Contender, plain: Contender) -> list[str]:
@@ -146,12 +155,12 @@ def cells(contender: Contender, plain: Contender) -> list[str]:
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
     plan = contender.plan
     return [
-        format_bytes(plan.budget_bytes) if plan else "–",
-        format_bytes(plan.peak_bytes) if plan else "–",
+        format_bytes(plan.budget_bytes) if plan else "-",
+        format_bytes(plan.peak_bytes) if plan else "-",
         format_bytes(contender.measured_peak),
         f"{contender.measured_peak / plain.measured_peak:.1%}",
-        f"{middle:.2f} ({low:.2f}–{high:.2f})" if contender is not plain else "1",
-        str(len(plan.recomputed)) if plan else "–",
+        f"{middle:.2f} ({low:.2f} to {high:.2f})" if contender is not plain else "1",
+        str(len(plan.recomputed)) if plan else "-",
         "yes" if contender.equal else "NO",
     ]
 

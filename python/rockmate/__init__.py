@@ -1,7 +1,7 @@
 """Train a PyTorch model inside a memory budget.
 
-    model = rockmate.Rockmate(model, budget="50%")      # a drop-in nn.Module
-    model = torch.compile(model, backend="rockmate", options={"budget": "4GiB"})
+model = rockmate.Rockmate(model, budget="50%")  # a drop-in nn.Module
+model = torch.compile(model, backend="rockmate", options={"budget": "4GiB"})
 """
 
 from rockmate.backend import rockmate_backend

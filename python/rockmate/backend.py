@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 import torch._inductor.config
@@ -17,6 +17,7 @@ from rockmate.lower import lower
 from rockmate.options import Options
 from rockmate.planning import check_budget
 from rockmate.step import StepPlan
+from rockmate.tracing import quick_tracing
 
 _local = threading.local()
 
@@ -51,9 +52,7 @@ def rockmate_backend(
     if not isinstance(options, Options):
         options = Options.from_mapping(options)
     check_budget(options.budget)
-    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or (
-        _inputs_read_as_numbers(gm)
-    ):
+    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or (_inputs_read_as_numbers(gm)):
         return _PerShape(gm, options)
     return _CompiledGraph(gm, example_inputs, options)
 
@@ -76,6 +75,7 @@ class _CompiledGraph:
         # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
         # setting keeps draws whose result nobody reads: they move the random stream.
         with (
+            quick_tracing(),
             torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
             torch._inductor.config.patch(fallback_random=True),
         ):
@@ -113,9 +113,7 @@ class _PerShape:
 
     def __call__(self, *args: Any) -> Any:
         numbers = {index: args[index].item() for index in self._numbers}
-        shapes = tuple(
-            (tuple(arg.shape), arg.stride(), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args
-        )
+        shapes = tuple((tuple(arg.shape), arg.stride(), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args)
         key = (shapes, tuple(numbers.values()))
         compiled = self._by_shape.get(key)
         if compiled is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -36,10 +37,8 @@ def read_json(path: Path, format_name: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         aside = path.with_suffix(path.suffix + ".corrupt")
         warnings.warn(f"[cache] {path} is damaged ({error}); set aside as {aside.name}, measuring anew", stacklevel=2)
-        try:
+        with contextlib.suppress(OSError):
             os.replace(path, aside)
-        except OSError:
-            pass
         return {}
 
 

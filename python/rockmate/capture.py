@@ -55,9 +55,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
         if key not in value_ids:
             value_ids[key] = len(values)
             storage_of.append(key)
-            values.append(
-                {"name": name, "bytes": nbytes[key], "kind": kind, "retention": "last_use", "producer": producer}
-            )
+            values.append({"name": name, "bytes": nbytes[key], "kind": kind, "retention": "last_use", "producer": producer})
         return value_ids[key]
 
     for index, node in enumerate(joint.primals):
@@ -75,9 +73,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
 
     ops: list[dict[str, Any]] = []
     for op_id, node in enumerate(joint.ops):
-        inputs = dict.fromkeys(
-            value_ids[key] for arg in node.all_input_nodes for key in joint.storages.get(arg, ())
-        )
+        inputs = dict.fromkeys(value_ids[key] for arg in node.all_input_nodes for key in joint.storages.get(arg, ()))
         kind = "activation" if op_id < joint.num_forward_ops else "gradient"
         outputs = []
         for index, key in enumerate(joint.storages[node]):

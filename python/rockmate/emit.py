@@ -1,8 +1,8 @@
 """Write a schedule down as the two FX graphs that AOTAutograd asks of a partition function.
 
-Both hold plain nodes in schedule order, so that any compiler can take them. The backward graph holds the recomputed ops. A random
-op that is recomputed becomes PyTorch's ``run_and_save_rng_state`` in the forward graph, and ``run_with_rng_state`` where it is
-replayed.
+Both hold plain nodes in schedule order, so that any compiler can take them. The backward graph holds the recomputed ops. A
+random op that is recomputed becomes PyTorch's ``run_and_save_rng_state`` in the forward graph, and ``run_with_rng_state`` where
+it is replayed.
 """
 
 from __future__ import annotations
@@ -164,9 +164,7 @@ def emit(
     # Saved in AOTAutograd's order: what autograd watches for later changes, then what may change.
     watched = [node for node in saved if node not in joint.stand_ins]
     unwatched = [node for node in saved if node in joint.stand_ins]
-    returned = {
-        key for node in joint.forward_outputs if isinstance(node, fx.Node) for key in joint.storages.get(node, ())
-    }
+    returned = {key for node in joint.forward_outputs if isinstance(node, fx.Node) for key in joint.storages.get(node, ())}
     forward = _Writer(joint)
     for node in joint.primals:
         forward.placeholder(node)
@@ -216,6 +214,7 @@ def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
     """A backward graph for ``joint`` that takes what the forward graph of ``emitted`` saves; see :mod:`rockmate.fallback`."""
     by_name = {node.name: node for node in joint.storages}
     backward = _Writer(joint)
+
     def saved_placeholder(name: str) -> None:
         if name in by_name:
             backward.placeholder(by_name[name])

@@ -32,9 +32,9 @@ def on_demand_sequence(joint: JointGraph, saved: Iterable[str], states: Iterable
         states: names of the random ops whose generator state is saved.
     """
     names = set(saved)
-    present = {
-        key for node, keys in joint.storages.items() if node.op in ("placeholder", "get_attr") for key in keys
-    } | {key for node, keys in joint.storages.items() if node.name in names for key in keys}
+    present = {key for node, keys in joint.storages.items() if node.op in ("placeholder", "get_attr") for key in keys} | {
+        key for node, keys in joint.storages.items() if node.name in names for key in keys
+    }
     forward = set(joint.ops[: joint.num_forward_ops])
     maker_op = {key: op for op in reversed(joint.ops) for key in joint.storages[op]}
     known_states = set(states)

@@ -62,7 +62,7 @@ def is_random(node: fx.Node) -> bool:
         for index, argument in enumerate(target._schema.arguments):
             if argument.name == "dropout_p":
                 value = node.args[index] if index < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-                return value != 0.0
+                return bool(value != 0.0)
     return True
 
 
@@ -71,9 +71,7 @@ def has_side_effects(node: fx.Node) -> bool:
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
         return target._schema.is_mutable or (node.is_impure() and not is_random(node)) or _is_collective(target)
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return True
-    return False
+    return isinstance(target, torch._ops.HigherOrderOperator)
 
 
 def _is_collective(target: torch._ops.OpOverload) -> bool:
@@ -122,7 +120,7 @@ def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[
     placeholders = graph.find_nodes(op="placeholder")
     tangents = [node for node in placeholders if "tangents" in str(node.target)]
     primals = [node for node in placeholders if "tangents" not in str(node.target)]
-    outputs = list(graph.output_node().args[0])
+    outputs: list[Any] = list(graph.output_node().args[0])  # type: ignore[arg-type]
     joint = JointGraph(graph, stand_for or {}, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:])
 
     after_tangent = _reached_from(graph, tangents)

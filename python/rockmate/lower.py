@@ -62,9 +62,7 @@ def lower(gm: fx.GraphModule) -> _runtime.Program:
     return program
 
 
-def lower_op(
-    target: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[_runtime.Program, list[Any]]:
+def lower_op(target: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[_runtime.Program, list[Any]]:
     """The program of a single call, and its inputs: the tensors among the arguments, in order."""
     builder = _runtime.ProgramBuilder()
     inputs: list[Any] = []
@@ -133,9 +131,7 @@ class _Lowering:
             elif node.op == "output":
                 return self.builder.finish([self._filled(arg) for arg in _flat_outputs(node)])
             else:
-                raise ValueError(
-                    f"[lower] node {node.name}: {node.op} nodes cannot be run; trace them to call_function"
-                )
+                raise ValueError(f"[lower] node {node.name}: {node.op} nodes cannot be run; trace them to call_function")
         raise ValueError("[lower] the graph has no output node")
 
     def _call(self, node: fx.Node) -> None:
@@ -157,9 +153,7 @@ class _Lowering:
         else:
             self._call_python(node)
 
-    def _call_op(
-        self, results: list[fx.Node], op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], name: str
-    ) -> None:
+    def _call_op(self, results: list[fx.Node], op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], name: str) -> None:
         """Appends one call; every node in ``results`` stands for its whole result."""
         args, kwargs = self._filled(tuple(args)), self._filled(dict(kwargs))
         returns = op._schema.returns
@@ -251,11 +245,7 @@ def _reads_strides(user: fx.Node) -> bool:
 def _layout(nodes: list[fx.Node]) -> _Layout | None:
     """The traced (sizes, strides), where a later op relies on them and they are known numbers."""
     val = next((node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), torch.Tensor)), None)
-    if (
-        val is None
-        or val.layout is not torch.strided
-        or not any(_reads_strides(u) for node in nodes for u in node.users)
-    ):
+    if val is None or val.layout is not torch.strided or not any(_reads_strides(u) for node in nodes for u in node.users):
         return None
     sizes, strides = list(val.size()), list(val.stride())
     return (sizes, strides) if all(type(number) is int for number in sizes + strides) else None
@@ -264,9 +254,7 @@ def _layout(nodes: list[fx.Node]) -> _Layout | None:
 def _rng_device(node: fx.Node, results: list[fx.Node]) -> torch.device:
     traced = [result.meta.get("val") for result in results]
     arguments = [
-        arg.meta.get("val")
-        for arg in node.all_input_nodes
-        if node.target is not run_with_rng_state or arg is not node.args[0]
+        arg.meta.get("val") for arg in node.all_input_nodes if node.target is not run_with_rng_state or arg is not node.args[0]
     ]
     return _device_of((traced, node.kwargs.get("device"), arguments))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import threading
@@ -18,6 +19,7 @@ from rockmate.meter import paused
 from rockmate.options import Budget, Options
 from rockmate.plan import Plan
 from rockmate.planning import check_budget
+from rockmate.tracing import quick_tracing
 
 
 class _State:
@@ -40,8 +42,8 @@ class Rockmate(nn.Module):
 
     Args:
         model: the model to train. It is not changed.
-        budget: the activation budget: bytes (``int``), text (``"4GiB"``, ``"50%"``) or a share of the peak without recomputation
-            (``0.5``).
+        budget: the activation budget: bytes (``int``), text (``"4GiB"``, ``"50%"``) or a share of the peak without
+            recomputation (``0.5``).
         sample_inputs: positional inputs (a tuple) or keyword inputs (a dict) to capture and plan with at once.
         **options: fields of :class:`rockmate.options.Options`.
 
@@ -66,7 +68,7 @@ class Rockmate(nn.Module):
             raise RockmateError(
                 "[rockmate] this model's forward was replaced on the instance; put it in a class, so that it can be captured"
             )
-        return object.__new__(_wrapper_class(type(model)))
+        return object.__new__(_wrapper_class(type(model)))  # type: ignore[arg-type]
 
     def __init__(
         self,
@@ -176,9 +178,17 @@ def _compiled_step(state: _State) -> Callable[..., Any]:
     # In one piece: a budget is kept by all of the model or the model is refused.
     compiled = torch.compile(step, backend=backend, dynamic=False, fullgraph=True)
 
+    called = False
+
     def run(*args: Any, **kwargs: Any) -> Any:
+        nonlocal called
         try:
-            return compiled(*args, **kwargs)
+            if called:
+                return compiled(*args, **kwargs)
+            with quick_tracing():
+                result = compiled(*args, **kwargs)
+            called = True
+            return result
         except torch._dynamo.exc.BackendCompilerFailed as error:
             if isinstance(error.inner_exception, (RockmateError, ValueError)):
                 raise error.inner_exception from None
@@ -210,7 +220,5 @@ def _ignore_log_calls() -> None:
 
 def _capture(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     with torch.enable_grad(), capture_only():
-        try:
+        with contextlib.suppress(CaptureOnly):
             _step_for(state, args, kwargs)(*args, **kwargs)
-        except CaptureOnly:
-            pass

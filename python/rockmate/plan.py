@@ -72,7 +72,9 @@ class Plan:
 
     def save_report(self, path: str | Path) -> None:
         """Write the plan as one self-contained HTML page."""
-        Path(path).write_text(_planner.plan_report(self.graph, self.schedule, self.budget_bytes, [(p.peak_bytes, p.overhead) for p in self.curve]))
+        Path(path).write_text(
+            _planner.plan_report(self.graph, self.schedule, self.budget_bytes, [(p.peak_bytes, p.overhead) for p in self.curve])
+        )
 
     def save(self, graph_path: str | Path, schedule_path: str | Path) -> None:
         """Write graph and schedule as JSON, for the ``rockmate`` command and for bug reports."""

@@ -12,7 +12,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from rockmate.capture import Capture, import_joint_graph
+from rockmate.capture import import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_on_demand
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.lower import lower
@@ -65,9 +65,7 @@ class StepPlan:
         if self.expected is None:
             self.expected = _likely_tangents(tangents, self.options.tangents)
         self.observed = self.expected
-        descs = joint_module.graph.output_node().meta.get("desc") or [None] * len(
-            joint_module.graph.output_node().args[0]
-        )
+        descs = joint_module.graph.output_node().meta["desc"]
         joint = self._read(self.expected, num_fwd_outputs)
         self._joint = joint
         capture = import_joint_graph(
@@ -133,7 +131,5 @@ def _likely_tangents(tangents: list[fx.Node], wanted: str) -> frozenset[int]:
     everything = frozenset(range(len(tangents)))
     if wanted == "all":
         return everything
-    scalars = [
-        i for i, node in enumerate(tangents) if isinstance(v := node.meta.get("val"), torch.Tensor) and v.dim() == 0
-    ]
+    scalars = [i for i, node in enumerate(tangents) if isinstance(v := node.meta.get("val"), torch.Tensor) and v.dim() == 0]
     return frozenset(scalars) or everything

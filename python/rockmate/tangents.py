@@ -20,9 +20,7 @@ from torch import fx
 _MISSING = object()
 
 
-def drop_tangents(
-    graph: fx.Graph, tangents: list[fx.Node], given: AbstractSet[int]
-) -> tuple[fx.Graph, dict[int, int]]:
+def drop_tangents(graph: fx.Graph, tangents: list[fx.Node], given: AbstractSet[int]) -> tuple[fx.Graph, dict[int, int]]:
     """A copy of the joint ``graph`` in which only the tangents numbered in ``given`` are used.
 
     Node names are kept. All placeholders stay; outputs that depend on missing tangents alone become ``None``. The second

@@ -44,7 +44,7 @@ def test_unknown_option() -> None:
     model, _ = models.gpt2()
     with pytest.raises(ValueError, match="unknown option 'budgets'"):
         rockmate.Rockmate(model, budgets="50%")
-    with pytest.raises(TypeError, match="torch.nn.Module"):
+    with pytest.raises(TypeError, match=r"torch\.nn\.Module"):
         rockmate.Rockmate(lambda x: x)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ import rockmate
 
 
 class Scaled(nn.Module):
-    """A small model with everything that a wrapper may lose: a buffer, a method, an attribute, keyword inputs, a dict output."""
+    """A small model with everything that a wrapper may lose: buffer, method, attribute, keyword inputs, dict output."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -127,11 +127,11 @@ PATTERNS: dict[str, Build] = {
     "F4 no_grad part": lambda: Fn(
         lambda m, x: m.c(m.b(torch.relu(m.a(x)))).sum() * torch.no_grad()(lambda: m.a(x).abs().mean())(), **mlp()
     ),
-    "F5 tied weights": lambda: Fn(
-        lambda m, x: (F.linear(torch.tanh(m.a(x)), m.a.weight.t()) ** 2).sum(), a=nn.Linear(16, 32)
-    ),
+    "F5 tied weights": lambda: Fn(lambda m, x: (F.linear(torch.tanh(m.a(x)), m.a.weight.t()) ** 2).sum(), a=nn.Linear(16, 32)),
     "A3 six times": lambda: Fn(
-        lambda m, x: m.c(m.d(m.d(m.d(m.d(m.d(m.d(x))))))).sum(), d=nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Dropout(0.2)), c=nn.Linear(16, 1)
+        lambda m, x: m.c(m.d(m.d(m.d(m.d(m.d(m.d(x))))))).sum(),
+        d=nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Dropout(0.2)),
+        c=nn.Linear(16, 1),
     ),
     "A4 custom backward": lambda: Fn(lambda m, x: m.c(m.b(DoublingBackward.apply(m.a(x)))).sum(), **mlp()),
     "C3 in place": lambda: Fn(in_place, **mlp()),
