@@ -219,6 +219,5 @@ def _ignore_log_calls() -> None:
 
 
 def _capture(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    with torch.enable_grad(), capture_only():
-        with contextlib.suppress(CaptureOnly):
-            _step_for(state, args, kwargs)(*args, **kwargs)
+    with torch.enable_grad(), capture_only(), contextlib.suppress(CaptureOnly):
+        _step_for(state, args, kwargs)(*args, **kwargs)
