@@ -53,13 +53,13 @@ def gpt_of_8_layers() -> tuple[nn.Module, Inputs]:
     return gpt2(layers=8)
 
 
-def resnet50(size: int = 64, batch: int = 4) -> tuple[nn.Module, Inputs]:
+def resnet50(size: int = 128, batch: int = 4) -> tuple[nn.Module, Inputs]:
     """transformers' default: full depth (3, 4, 6, 3) and width; small images."""
     config = ResNetConfig(num_labels=10, problem_type="single_label_classification")
     return ResNetForImageClassification(config).train(), _images(size, batch)
 
 
-def regnet(size: int = 64, batch: int = 4) -> tuple[nn.Module, Inputs]:
+def regnet(size: int = 128, batch: int = 4) -> tuple[nn.Module, Inputs]:
     """transformers' default: full depth (2, 6, 12, 2) and width; small images."""
     config = RegNetConfig(num_labels=10, problem_type="single_label_classification")
     return RegNetForImageClassification(config).train(), _images(size, batch)

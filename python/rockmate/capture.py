@@ -62,6 +62,8 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
         for key in joint.storages.get(node, ()):
             add_value(key, node.name, "parameter" if index in parameters else "input")
     for node in joint.tangents:
+        if node.meta.get("missing_tangent"):
+            continue
         for key in joint.storages.get(node, ()):
             tangent = values[add_value(key, node.name, "tangent")]
             if node.meta["val"].dim() == 0:

@@ -58,8 +58,9 @@ def drop_tangents(graph: fx.Graph, tangents: list[fx.Node], given: AbstractSet[i
     for node in graph.nodes:
         if node.op == "placeholder":
             copy = new_graph.placeholder(node.name)
-            copy.meta = node.meta
-            copies[node] = _MISSING if node in missing_tangents else copy
+            missing = node in missing_tangents
+            copy.meta = {**node.meta, "missing_tangent": True} if missing else node.meta
+            copies[node] = _MISSING if missing else copy
             continue
         if node.op == "output":
             new_output = new_graph.output(_map_outputs(node.args[0], copies))

@@ -82,6 +82,34 @@ def test_sizes_worked_out_by_hand() -> None:
     assert estimate.store_all_peak_bytes >= 2048
 
 
+class TwoWideOutputs(nn.Module):
+    """The loss beside two outputs of 64 x 512 floats, 131072 bytes each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 512, bias=False)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        logits = self.linear(x)
+        return {"loss": logits.mean(), "logits": logits, "twice": logits * 2}
+
+
+def test_gradients_that_never_come_cost_nothing() -> None:
+    # Both outputs are held; backward adds the gradient of logits, another 131072 bytes. That is the peak, and no gradients of
+    # the outputs count, which would make four times 131072 bytes where backward begins.
+    model, x = TwoWideOutputs(), torch.randn(64, 8)
+    estimate = rockmate.estimate(model, (x,))
+    assert 3 * 131072 <= estimate.store_all_peak_bytes < 4 * 131072
+    wrapper = rockmate.Rockmate(model, "100%", sample_inputs=(x,))
+
+    def step() -> object:
+        outputs = wrapper(x)
+        outputs["loss"].backward()
+        return outputs
+
+    assert rockmate.measure_peak(step, exclude_grads_of=model).activation_bytes == estimate.store_all_peak_bytes
+
+
 def test_table() -> None:
     model, inputs = models.gpt2()
     estimate = rockmate.estimate(model, inputs, cost="h100")
