@@ -6,7 +6,7 @@ import copy
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,41 +102,46 @@ def copies(make: Make, count: int) -> tuple[list[nn.Module], Inputs]:
 
 
 def interleaved(
-    variants: Mapping[str, Step], seconds: float, least_rounds: int = 10, most_rounds: int = 300
-) -> dict[str, list[float]]:
-    """Wall time in seconds of each variant in each round; the order turns from round to round.
+    variants: Mapping[str, Step],
+    seconds: float,
+    least_rounds: int = 12,
+    most_rounds: int = 300,
+    rare: Collection[str] = (),
+) -> dict[str, dict[int, float]]:
+    """Wall time in seconds of each variant, by round; the order turns from round to round.
 
-    As many rounds as fit into ``seconds``, between the two bounds. Two rounds before them warm up and are not counted.
+    As many rounds as fit into ``seconds``, between the two bounds; a round before them warms up and is not counted.
+    The ``rare`` variants, slow ones, take part in every fourth round only.
     """
-    names = list(variants)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    one_round = 0.0
-    for _ in range(2):
-        begin = time.perf_counter()
-        for name in names:
-            variants[name]()
-        one_round = time.perf_counter() - begin
+    cost = {name: _timed(variants[name]) for name in variants}
+    one_round = sum(seconds / (4 if name in rare else 1) for name, seconds in cost.items())
     rounds = max(least_rounds, min(most_rounds, int(seconds / one_round)))
+    times: dict[str, dict[int, float]] = {name: {} for name in variants}
     gc.collect()
     gc.disable()
     try:
         for round_ in range(rounds):
+            names = [name for name in variants if name not in rare or round_ % 4 == 0]
             for shift in range(len(names)):
                 name = names[(round_ + shift) % len(names)]
-                begin = time.perf_counter()
-                variants[name]()
-                times[name].append(time.perf_counter() - begin)
+                times[name][round_] = _timed(variants[name])
     finally:
         gc.enable()
     return times
 
 
-def ratio_figures(times: Mapping[str, list[float]], name: str, base: str) -> dict[str, float]:
+def _timed(step: Step) -> float:
+    begin = time.perf_counter()
+    step()
+    return time.perf_counter() - begin
+
+
+def ratio_figures(times: Mapping[str, Mapping[int, float]], name: str, base: str) -> dict[str, float]:
     """Median step time in ms, and median and quartiles of the time against ``base`` in the same round."""
-    ratios = [mine / plain for mine, plain in zip(times[name], times[base], strict=True)]
+    ratios = [mine / times[base][round_] for round_, mine in times[name].items()]
     low, middle, high = statistics.quantiles(ratios, n=4)
     return {
-        "step_ms": statistics.median(times[name]) * 1e3,
+        "step_ms": statistics.median(times[name].values()) * 1e3,
         "ratio": middle,
         "ratio_low": low,
         "ratio_high": high,
