@@ -17,7 +17,7 @@ _saved: list[Any] = []
 
 @contextmanager
 def quick_tracing() -> Iterator[None]:
-    """Trace without two things that take a third of the time between them; nests, and may be entered by several threads.
+    """Trace without two things that take a good part of the time; nests, and may be entered by several threads.
 
     Tracing makes millions of small objects that live until it ends: collecting garbage meanwhile finds none of it. And Dynamo
     parses every source file that it meets for the names of functions that only its debug log shows.
