@@ -1,6 +1,6 @@
 """Training under Rockmate next to plain PyTorch and its own means: equality, peaks, step times.
 
-    python bench/training.py                    prints everything, about 12 minutes on two quiet cores
+    python bench/training.py                    prints everything, about 14 minutes on two quiet cores
     python bench/training.py --write            stores it in bench/results/training.json and .md too
     python bench/training.py --only speed:      parts whose name begins so
     python bench/training.py --quick            a few budgets and rounds, to see that all of it works
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--name", default="training", help="name of the stored results")
     parser.add_argument("--only", default="", help="run only the parts whose name begins so")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of the timed parts")
-    parser.add_argument("--seconds", type=float, default=40.0, help="how long the steps of a timed part take turns")
+    parser.add_argument("--seconds", type=float, default=25.0, help="how long the steps of a timed part take turns")
     parser.add_argument("--budgets", type=int, default=20, help="budgets from the least to 100 %%")
     parser.add_argument("--quick", action="store_true", help="few budgets, few rounds")
     parser.add_argument("--part", help=argparse.SUPPRESS)
