@@ -12,6 +12,7 @@ import torch._inductor.config
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from rockmate.lower import lower
 from rockmate.options import Options
@@ -76,6 +77,7 @@ class _CompiledGraph:
         # setting keeps draws whose result nobody reads: they move the random stream.
         with (
             quick_tracing(),
+            _use_lazy_graph_module(True),  # none of the graphs is run as Python code, so none is written out as such
             torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
             torch._inductor.config.patch(fallback_random=True),
         ):
