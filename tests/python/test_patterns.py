@@ -6,6 +6,7 @@ convention.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -197,6 +198,7 @@ def test_pattern(name: str) -> None:
 
 
 REFUSED: dict[str, Build] = {
+    "R5 Python's random": lambda: Fn(lambda m, x: m.c(m.b(torch.sin(m.a(x)))).sum() * random.random(), **mlp()),
     "S1 batch norm, cumulative": lambda: nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32, momentum=None)),
     "C6 branch": lambda: Fn(lambda m, x: m.b(m.a(x)).sum() if x.sum() > 0 else m.a(x).sum(), **mlp()),
     "C7 LSTM": lambda: Fn(lambda m, x: m.c(m.rnn(x[None])[0]).sum(), rnn=nn.LSTM(16, 16), c=nn.Linear(16, 1)),
