@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+from torch import fx
 from torch._dynamo import symbolic_convert
 
 _lock = threading.Lock()
@@ -17,24 +20,43 @@ _saved: list[Any] = []
 
 @contextmanager
 def quick_tracing() -> Iterator[None]:
-    """Trace without two things that take a good part of the time; nests, and may be entered by several threads.
+    """Trace without four things that take a good part of the time; nests, and may be entered by several threads.
 
-    Tracing makes millions of small objects that live until it ends: collecting garbage meanwhile finds none of it. And Dynamo
-    parses every source file that it meets for the names of functions that only its debug log shows.
+    Tracing makes millions of small objects that live until it ends: collecting garbage meanwhile, and once more right after,
+    finds none of it. Dynamo parses every source file that it meets for the names of functions that only its debug log shows.
+    And AOTAutograd writes every graph out as text for a structured log that is rarely kept.
     """
     global _depth
     with _lock:
         _depth += 1
         if _depth == 1:
-            _saved[:] = [gc.isenabled(), symbolic_convert.get_funcname]
+            _saved[:] = [
+                gc.isenabled(),
+                torch._dynamo.config.run_gc_after_compile,
+                symbolic_convert.get_funcname,
+                fx.GraphModule.print_readable,
+            ]
             gc.disable()
+            torch._dynamo.config.run_gc_after_compile = False
             symbolic_convert.get_funcname = lambda filename, lineno: None  # type: ignore[assignment]
+            fx.GraphModule.print_readable = _print_where_it_is_read  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                collecting, symbolic_convert.get_funcname = _saved
+                (
+                    collecting,
+                    torch._dynamo.config.run_gc_after_compile,
+                    symbolic_convert.get_funcname,
+                    fx.GraphModule.print_readable,  # type: ignore[method-assign]
+                ) = _saved
                 if collecting:
                     gc.enable()
+
+
+def _print_where_it_is_read(module: fx.GraphModule, print_output: bool = True, *args: Any, **kwargs: Any) -> str:
+    if not print_output and not logging.getLogger("torch.__trace").handlers:
+        return ""
+    return _saved[3](module, print_output, *args, **kwargs)  # type: ignore[no-any-return]
