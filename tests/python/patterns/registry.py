@@ -1,0 +1,43 @@
+"""Decorators that make a test of a case, and mark it with the row of the table in docs/equivalence.md that it belongs to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from harness import Case, check_equal, check_refused
+
+
+def pattern(row: str, model: str, outcome: str = "equal") -> Callable[[Any], Any]:
+    """Mark a test of any kind. ``outcome`` is ``"equal"``, or what is refused and why."""
+    return pytest.mark.pattern(row, model, outcome)
+
+
+def equal(row: str, model: str, **options: Any) -> Callable[[Callable[..., Case]], Any]:
+    """The decorated function makes a case; the test trains it plainly and at three budgets, and wants no difference."""
+
+    def decorate(make: Callable[..., Case]) -> Any:
+        @functools.wraps(make)
+        def test(*args: Any, **kwargs: Any) -> None:
+            check_equal(functools.partial(make, *args, **kwargs), **options)
+
+        test.__annotations__ = {}
+        return pattern(row, model)(test)
+
+    return decorate
+
+
+def refused(row: str, model: str, match: str, why: str) -> Callable[[Callable[..., Case]], Any]:
+    """The decorated function makes a case; the test wants a refusal that matches, before anything of the model runs."""
+
+    def decorate(make: Callable[..., Case]) -> Any:
+        @functools.wraps(make)
+        def test(*args: Any, **kwargs: Any) -> None:
+            check_refused(functools.partial(make, *args, **kwargs), match)
+
+        test.__annotations__ = {}
+        return pattern(row, model, f"refused: {why}")(test)
+
+    return decorate
