@@ -18,6 +18,7 @@ enum ExitCode : int {
 struct PlanSettings {
   std::string graph_path;
   std::string device;  // prices the graph by roofline; empty for the times in the file
+  std::string planner_name = "auto";
   PlannerOptions planner;
   bool json = false;
 };
@@ -35,6 +36,9 @@ struct SimulateSettings {
 };
 
 int simulate(const SimulateSettings& settings);
+
+// Reads a published graph (NetworkX node-link JSON) and writes it in our format.
+int import_graph(const std::string& path, const std::string& output_path);
 
 // What is in a file: a graph or a schedule.
 int show(const std::string& path, bool json);

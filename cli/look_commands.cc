@@ -1,4 +1,4 @@
-// The subcommands that plan nothing or only to show it: simulate, show, report.
+// The subcommands that plan nothing or only to show it: import, simulate, show, report.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -7,6 +7,7 @@
 #include "cli/planning.h"
 #include "rockmate/graph/file.h"
 #include "rockmate/graph/json.h"
+#include "rockmate/graph/node_link.h"
 #include "rockmate/report/plan_page.h"
 #include "rockmate/report/summary.h"
 #include "rockmate/schedule/budget.h"
@@ -117,6 +118,11 @@ int simulate(const SimulateSettings& settings) {
     const Holder& holder = summary.values[i];
     std::printf("  %10s  %s  %s\n", format_bytes(holder.bytes).c_str(), holder.what.c_str(), holder.block.c_str());
   }
+  return kDone;
+}
+
+int import_graph(const std::string& path, const std::string& output_path) {
+  write_file(output_path, graph_to_json(graph_from_node_link(read_file(path))));
   return kDone;
 }
 

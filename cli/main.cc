@@ -43,9 +43,20 @@ int run(int argc, char** argv) {
   CLI::App* plan_command = app.add_subcommand("plan", "Plan a graph for one budget");
   add_planner_options(plan_command, settings);
   plan_command->add_option("-b,--budget", budget, kBudgetHelp)->required();
+  std::string names;
+  for (const PlannerEntry& planner : planners()) {
+    const std::string paper = *planner.paper ? std::string(" (") + planner.paper + ")" : "";
+    names += std::string("\n  ") + planner.name + ": " + planner.what + paper;
+  }
+  plan_command->add_option("-p,--planner", settings.planner_name, "Which planner:" + names)->capture_default_str();
   plan_command->add_option("-o,--output", output, "Write the schedule to this file");
   plan_command->add_flag("--json", settings.json, "Print the figures as JSON");
   plan_command->callback([&] { status = plan(settings, budget, output); });
+
+  CLI::App* import_command = app.add_subcommand("import", "Read a published graph (NetworkX node-link JSON)");
+  import_command->add_option("FILE", shown, "Graph in node-link form")->required();
+  import_command->add_option("-o,--output", output, "Graph file to write (rockmate-graph JSON)")->required();
+  import_command->callback([&] { status = import_graph(shown, output); });
 
   CLI::App* curve_command = app.add_subcommand("curve", "What every budget costs");
   add_planner_options(curve_command, settings);

@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/planning.h"
 #include "rockmate/graph/file.h"
+#include "rockmate/planner/judge.h"
 #include "rockmate/schedule/budget.h"
 #include "rockmate/schedule/json.h"
 
@@ -48,27 +51,64 @@ void print_curve_facts(const PlanCurve& curve) {
 
 }  // namespace
 
+namespace {
+
+ordered_json to_json(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain) {
+  const auto or_null = [](bool known, auto value) { return known ? ordered_json(value) : ordered_json(nullptr); };
+  ordered_json object = {{"status", name_of(result.status)}, {"planner", planner}, {"budget_bytes", budget_bytes}};
+  const bool has_plan = result.plan.has_value();
+  object["peak_bytes"] = or_null(has_plan, has_plan ? result.plan->peak_bytes : 0);
+  object["store_all_peak_bytes"] = plain.peak_bytes;
+  object["store_all_time"] = plain.time_us;
+  object["time"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
+  object["overhead"] = or_null(has_plan, has_plan ? result.plan->overhead : 0);
+  object["lower_bound"] = or_null(std::isfinite(result.lower_bound), result.lower_bound);
+  object["min_budget_bytes"] = or_null(result.min_budget_bytes > 0, result.min_budget_bytes);
+  object["num_recomputed"] = or_null(has_plan, has_plan ? result.plan->num_recomputed : 0);
+  object["plan_seconds"] = result.plan_seconds;
+  object["note"] = result.note;
+  return object;
+}
+
+void print(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain) {
+  const auto percent = [&](Bytes bytes) {
+    return 100.0 * static_cast<double>(bytes) / static_cast<double>(std::max<Bytes>(plain.peak_bytes, 1));
+  };
+  std::printf("planner                %s, %s in %.2f s\n", planner.c_str(), name_of(result.status).c_str(),
+              result.plan_seconds);
+  std::printf("budget                 %s (%.1f%%)\n", format_bytes(budget_bytes).c_str(), percent(budget_bytes));
+  if (result.plan) {
+    std::printf("predicted peak         %s (%.1f%%)\n", format_bytes(result.plan->peak_bytes).c_str(),
+                percent(result.plan->peak_bytes));
+    std::printf("overhead               %.2f%%, %d ops recomputed; no schedule has less than %.2f%%\n",
+                100 * result.plan->overhead, result.plan->num_recomputed, 100 * result.lower_bound);
+  }
+  std::printf("without recomputation  %s, %.3f ms\n", format_bytes(plain.peak_bytes).c_str(), plain.time_us / 1e3);
+  if (result.min_budget_bytes > 0) {
+    std::printf("least budget known     %s (%.1f%%)\n", format_bytes(result.min_budget_bytes).c_str(),
+                percent(result.min_budget_bytes));
+  }
+  if (!result.note.empty()) std::printf("%s\n", result.note.c_str());
+}
+
+}  // namespace
+
 int plan(const PlanSettings& settings, const std::string& budget, const std::string& output_path) {
   parse_budget(budget, 1);  // nonsense is told before the work begins
+  const PlannerEntry& planner = find_planner(settings.planner_name);
   const TrainingGraph graph = load_graph(settings.graph_path, settings.device);
-  const PlanCurve curve = plan_with_progress(graph, settings.planner);
-  const Bytes budget_bytes = parse_budget(budget, curve.store_all_peak_bytes);
-  const Plan* plan = plan_within(curve, budget, budget_bytes);
-  if (!plan) return kInfeasible;
-  if (!output_path.empty()) write_file(output_path, schedule_to_json(plan->schedule));
+  const Plan plain = *judged_plan(graph, store_all_sequence(graph), "store-all");
+  const Bytes budget_bytes = parse_budget(budget, plain.peak_bytes);
+  const PlannerResult result = run_with_progress(planner, graph, budget_bytes, settings.planner);
+  if (result.plan && !output_path.empty()) write_file(output_path, schedule_to_json(result.plan->schedule));
   if (settings.json) {
-    ordered_json result = {{"budget_bytes", budget_bytes}};
-    result.update(to_json(*plan));
-    result.update(to_json(curve));
-    std::printf("%s\n", result.dump(2).c_str());
-    return kDone;
+    std::printf("%s\n", to_json(result, planner.name, budget_bytes, plain).dump(2).c_str());
+  } else if (result.plan) {
+    print(result, planner.name, budget_bytes, plain);
   }
-  std::printf("budget                 %s (%.1f%%)\n", format_bytes(budget_bytes).c_str(), share(budget_bytes, curve));
-  std::printf("predicted peak         %s (%.1f%%)\n", format_bytes(plan->peak_bytes).c_str(), share(plan->peak_bytes, curve));
-  std::printf("overhead               %.2f%%, %d ops recomputed\n", 100 * plan->overhead, plan->num_recomputed);
-  std::printf("planner                %s\n", plan->planner.c_str());
-  print_curve_facts(curve);
-  return kDone;
+  if (!result.plan && was_interrupted()) throw Interrupted();
+  if (!result.plan) tell_infeasible(result, planner.name, budget, budget_bytes, plain);
+  return result.plan ? kDone : kInfeasible;
 }
 
 int curve(const PlanSettings& settings) {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -71,6 +73,35 @@ PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options)
   return curve;
 }
 
+PlannerResult run_with_progress(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
+                                PlannerOptions options) {
+  ProgressBar bar;
+  std::atomic<bool> stop{false};
+  options.on_progress = [&](const Progress& progress) {
+    bar.draw(progress);
+    if (interrupted) stop = true;
+    return !interrupted;
+  };
+  return run_planner(planner, graph, budget_bytes, PlannerContext(options, &stop));
+}
+
+void tell_infeasible(const PlannerResult& result, const std::string& planner, const std::string& budget, Bytes budget_bytes,
+                     const Plan& plain) {
+  std::string least = "it knows no budget that can be";
+  if (result.min_budget_bytes > 0) {
+    char share[32];
+    std::snprintf(
+        share, sizeof share, "%.1f%%",
+        100.0 * static_cast<double>(result.min_budget_bytes) / static_cast<double>(std::max<Bytes>(plain.peak_bytes, 1)));
+    least = "the least that can is " + std::to_string(result.min_budget_bytes) + " bytes (" +
+            format_bytes(result.min_budget_bytes) + ", " + share + " of the " + format_bytes(plain.peak_bytes) +
+            " without recomputation)";
+  }
+  std::fprintf(stderr, "[plan] the budget '%s' (%lld bytes) can't be met: %s%s%s (planner %s)\n", budget.c_str(),
+               static_cast<long long>(budget_bytes), least.c_str(), result.note.empty() ? "" : "; ", result.note.c_str(),
+               planner.c_str());
+}
+
 const Plan* plan_within(const PlanCurve& curve, const std::string& budget, Bytes budget_bytes) {
   const Plan* plan = curve.at(budget_bytes);
   if (!plan) {
@@ -93,7 +124,7 @@ std::string status_name(PlanStatus status) {
     case PlanStatus::kFeasible:
       return "feasible";
     case PlanStatus::kTimeLimit:
-      return "time limit";
+      return "time_limit";
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/commands.h"
+#include "rockmate/planners/planners.h"
 
 namespace rockmate::cli {
 
@@ -10,6 +11,14 @@ TrainingGraph load_graph(const std::string& path, const std::string& device);
 
 // plan_curve with a progress bar on standard error when that is a terminal. Ctrl-C makes it throw Interrupted.
 PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options);
+
+// run_planner with a progress bar. Ctrl-C makes the planner return the best that it has.
+PlannerResult run_with_progress(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
+                                PlannerOptions options);
+
+// Tells on standard error that there is no plan, and what the least budget is.
+void tell_infeasible(const PlannerResult& result, const std::string& planner, const std::string& budget, Bytes budget_bytes,
+                     const Plan& plain);
 
 // Makes Ctrl-C ask the planner to stop; the second one ends the program at once.
 void catch_interrupt();

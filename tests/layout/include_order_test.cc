@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 // In processing order. runtime/ stands apart: it may use the nouns of graph/, and nothing uses it.
 const std::vector<std::string> kLayers = {"graph",   "cost",    "partition", "schedule", "ilp",
-                                          "solvers", "planner", "report",    "runtime"};
+                                          "solvers", "planner", "planners",  "report",   "runtime"};
 
 struct Include {
   fs::path file;  // below the source folder

@@ -1,5 +1,6 @@
 #include "rockmate/graph/graph.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <unordered_set>
@@ -62,9 +63,20 @@ void check_outputs(const TrainingGraph& graph, std::size_t id, const std::string
 }  // namespace
 
 OpId num_forward_ops(const TrainingGraph& graph) {
+  if (!graph.has_boundary) return 0;
   OpId count = 0;
   while (count < graph.num_ops() && graph.ops[count].pass == Pass::kForward) ++count;
   return count;
+}
+
+std::optional<TrainingGraph> with_boundary(const TrainingGraph& graph) {
+  const auto is_forward = [](const Op& op) { return op.pass == Pass::kForward; };
+  const bool divided = std::is_partitioned(graph.ops.begin(), graph.ops.end(), is_forward) && !graph.ops.empty() &&
+                       is_forward(graph.ops.front()) && !is_forward(graph.ops.back());
+  if (graph.has_boundary || !divided) return std::nullopt;
+  TrainingGraph step = graph;
+  step.has_boundary = true;
+  return step;
 }
 
 std::vector<std::vector<OpId>> readers_of(const TrainingGraph& graph) {
@@ -86,7 +98,7 @@ void check_graph(const TrainingGraph& graph) {
     const Op& op = graph.ops[id];
     const std::string self = quoted("op", id, op.name);
     if (!names.insert(op.name).second) fail(self + " has the name of another op");
-    if (op.pass == Pass::kForward && backward) fail(self + " runs forward but comes after a backward op");
+    if (graph.has_boundary && op.pass == Pass::kForward && backward) fail(self + " runs forward but comes after a backward op");
     backward = op.pass == Pass::kBackward;
     check_costs(op, self);
     check_inputs(graph, id, self);
@@ -94,7 +106,11 @@ void check_graph(const TrainingGraph& graph) {
   }
   for (std::size_t id = 0; id < graph.values.size(); ++id) {
     const Value& value = graph.values[id];
-    if (value.producer != kNone && !listed[id]) fail(quoted("value", id, value.name) + " is not listed by its producer");
+    const std::string self = quoted("value", id, value.name);
+    if (value.producer != kNone && !listed[id]) fail(self + " is not listed by its producer");
+    if (!graph.has_boundary && (value.retention == Retention::kUntilForwardEnd || value.kind == ValueKind::kTangent)) {
+      fail(self + " belongs to a boundary, but the graph has none");
+    }
   }
 }
 

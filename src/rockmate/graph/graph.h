@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,12 +77,16 @@ struct Op {
 };
 
 // ops is a topological order, all forward ops before all backward ops; a plan without recomputation runs it as it stands.
+//
+// Graphs from outside (graph/node_link.h) have no boundary: nobody executes them, so nothing divides a forward pass from a
+// backward pass. Any op may run at any time and again, and what `pass` says is only a mark.
 struct TrainingGraph {
   std::string name;
   std::string device;  // e.g. "cpu"
   std::vector<Op> ops;
   std::vector<Value> values;
   Bytes rng_state_bytes = 0;  // device bytes that one saved generator state costs; charged for each random op recomputed
+  bool has_boundary = true;   // false: one pass, see above
 
   OpId num_ops() const { return static_cast<OpId>(ops.size()); }
   ValueId num_values() const { return static_cast<ValueId>(values.size()); }
@@ -98,15 +103,24 @@ inline Bytes charged_bytes(const Value& value) {
   return is_resident(value.kind) || value.kind == ValueKind::kParameterGradient ? 0 : value.bytes;
 }
 
-// Number of ops of the forward pass; they are ops[0 .. num_forward_ops).
+// Number of ops of the forward pass; they are ops[0 .. num_forward_ops). 0 for a graph without boundary.
 OpId num_forward_ops(const TrainingGraph& graph);
+
+// May the op run more than once? Forward ops without side effects; without a boundary every op without side effects.
+inline bool may_repeat(const TrainingGraph& graph, OpId op) {
+  return graph.ops[op].recomputable && (graph.ops[op].pass == Pass::kForward || !graph.has_boundary);
+}
+
+// A graph without boundary taken as a training step: a boundary between the ops marked forward and those marked backward.
+// Sequences of the result are sequences of the graph. Nothing when the marks don't divide it, or there is a boundary already.
+std::optional<TrainingGraph> with_boundary(const TrainingGraph& graph);
 
 // For each value the ops that read it, ascending.
 std::vector<std::vector<OpId>> readers_of(const TrainingGraph& graph);
 
 // Throws std::invalid_argument ("[graph] what is wrong, and what to do") unless: ids are in range, names unique, forward ops
-// come first, every input is resident, a tangent (backward ops only) or written by an earlier op, each value has the producer
-// that lists it, and bytes and times are finite and not negative.
+// come first (where there is a boundary), every input is resident, a tangent (backward ops only) or written by an earlier op,
+// each value has the producer that lists it, and bytes and times are finite and not negative.
 void check_graph(const TrainingGraph& graph);
 
 }  // namespace rockmate

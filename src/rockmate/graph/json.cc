@@ -106,7 +106,8 @@ std::string graph_to_json(const TrainingGraph& graph) {
   try {
     return std::string("{\"format\": \"") + kFormat + "\", \"version\": " + std::to_string(kVersion) +
            ",\n \"name\": " + json(graph.name).dump() + ", \"device\": " + json(graph.device).dump() +
-           ", \"rng_state_bytes\": " + std::to_string(graph.rng_state_bytes) + ",\n \"values\": " + lines(graph.values) +
+           ", \"rng_state_bytes\": " + std::to_string(graph.rng_state_bytes) +
+           (graph.has_boundary ? "" : ", \"has_boundary\": false") + ",\n \"values\": " + lines(graph.values) +
            ",\n \"ops\": " + lines(graph.ops) + "}\n";
   } catch (const json::type_error& error) {
     throw std::invalid_argument(std::string("[graph] a name is no UTF-8 text: ") + error.what());
@@ -121,6 +122,7 @@ TrainingGraph graph_from_json(const std::string& text) {
   fields.read("name", graph.name);
   fields.read("device", graph.device);
   fields.read("rng_state_bytes", graph.rng_state_bytes);
+  fields.read("has_boundary", graph.has_boundary);
   const json& values = fields.array("values");
   for (std::size_t i = 0; i < values.size(); ++i) graph.values.push_back(value_from(values[i], top.in("values").at(i)));
   const json& ops = fields.array("ops");

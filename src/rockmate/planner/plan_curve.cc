@@ -1,15 +1,14 @@
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <stdexcept>
 
 #include "rockmate/partition/block_problem.h"
 #include "rockmate/planner/chain_plans.h"
 #include "rockmate/planner/frontier.h"
+#include "rockmate/planner/judge.h"
 #include "rockmate/planner/planner.h"
 #include "rockmate/planner/stage_runner.h"
 #include "rockmate/planner/whole_graph_plans.h"
-#include "rockmate/schedule/verifier.h"
 
 namespace rockmate {
 namespace {
@@ -28,24 +27,6 @@ void check_options(const PlannerOptions& options) {
   if (options.threads < 0) fail("threads is " + std::to_string(options.threads) + ", choose 0 for all cores, or more");
   if (!(options.mip_gap >= 0 && options.mip_gap < 1)) fail("mip_gap is outside [0, 1), choose e.g. 0.001");
   if (!(options.time_limit_s > 0)) fail("time_limit_s is not positive, choose some seconds");
-}
-
-// A sequence becomes a plan only when the verifier finds nothing.
-std::optional<Plan> make_plan(const TrainingGraph& graph, const Candidate& candidate) {
-  Plan plan;
-  plan.sequence = without_dead_recomputations(graph, candidate.sequence);
-  plan.schedule = schedule_from_sequence(graph, plan.sequence);
-  if (verify(graph, plan.schedule).has_value()) {
-    assert(false && "a solver made a schedule that the verifier refuses");
-    return std::nullopt;
-  }
-  const Simulation simulation = simulate(graph, plan.schedule);
-  plan.peak_bytes = simulation.peak_bytes;
-  plan.time_us = simulation.time_us;
-  plan.overhead = simulation.overhead();
-  plan.num_recomputed = simulation.num_recomputed;
-  plan.planner = candidate.planner;
-  return plan;
 }
 
 // Ascending peak, strictly descending time.
@@ -88,36 +69,40 @@ PlanCurve plan_curve(const TrainingGraph& graph, const PlannerOptions& options) 
   BlockClasses classes;
   std::vector<BlockOptions> block_plans;
   Frontier frontier(graph);
+  const std::optional<TrainingGraph> divided = with_boundary(graph);  // the chain's view of a graph in one pass
+  const TrainingGraph& step = divided ? *divided : graph;
 
   runner.run("partition", [&](StageState&) {
     frontier.add(store_all_sequence(graph), "store-all");
-    chain = partition_chain(graph);
-    classes = classify_blocks(graph, chain);
+    if (!step.has_boundary) return;
+    chain = partition_chain(step);
+    classes = classify_blocks(step, chain);
   });
   const bool has_backward = num_forward_ops(graph) < graph.num_ops();
-  if (has_backward) {
+  if (has_backward && !chain.blocks.empty()) {
     runner.run("blocks", [&](StageState& state) { block_plans = solve_blocks(classes, options, runner, state); });
     runner.run("chain",
-               [&](StageState& state) { add_chain_plans(graph, chain, classes, block_plans, options, state, frontier); });
+               [&](StageState& state) { add_chain_plans(step, chain, classes, block_plans, options, state, frontier); });
+  }
+  if (has_backward) {
     runner.run("whole graph", [&](StageState& state) { add_whole_graph_plans(graph, options, state, frontier); });
   }
   std::vector<Plan> plans;
   runner.run("simulate", [&](StageState& state) {
     state.total = static_cast<int>(frontier.all().size()) + 1;
-    const Candidate store_all{store_all_sequence(graph), 0, 0, "store-all"};
-    const std::optional<Plan> plain = make_plan(graph, store_all);
+    const std::optional<Plan> plain = judged_plan(graph, store_all_sequence(graph), "store-all");
     if (!plain) throw std::logic_error("[plan] the graph's own order is refused by the verifier");
     curve.store_all_peak_bytes = plain->peak_bytes;
     curve.store_all_time_us = plain->time_us;
     plans.push_back(*plain);
     for (const auto& [peak_bytes, candidate] : frontier.all()) {
-      if (auto plan = make_plan(graph, candidate)) plans.push_back(std::move(*plan));
+      if (auto plan = judged_plan(graph, candidate.sequence, candidate.planner)) plans.push_back(std::move(*plan));
       ++state.done;
     }
   });
 
   curve.plans = drop_beaten(std::move(plans));
-  curve.num_blocks = static_cast<int>(chain.blocks.size());
+  curve.num_blocks = std::max(static_cast<int>(chain.blocks.size()), 1);
   curve.num_block_classes = static_cast<int>(classes.problems.size());
   curve.has_chain = curve.num_blocks > 1;
   curve.status = runner.timed_out() ? PlanStatus::kTimeLimit : PlanStatus::kFeasible;

@@ -11,6 +11,9 @@ class Verifier {
   }
 
   std::optional<ScheduleFault> run() {
+    if (!graph_.has_boundary && schedule_.forward_end != 0) {
+      return fault(ScheduleError::kBadId, "the graph has no boundary, yet the schedule has a forward pass");
+    }
     if (schedule_.forward_end > schedule_.actions.size()) {
       return fault(ScheduleError::kBadId, "the forward pass ends at action " + std::to_string(schedule_.forward_end) + " of " +
                                               std::to_string(schedule_.actions.size()));
@@ -56,7 +59,15 @@ class Verifier {
   Found compute(OpId id) {
     if (id < 0 || id >= graph_.num_ops()) return fault(ScheduleError::kBadId, "the graph has no such op");
     const Op& op = graph_.ops[id];
-    if (op.pass == Pass::kForward) {
+    if (!graph_.has_boundary) {
+      if (computed_[id] > 0 && !op.recomputable) {
+        return fault(ScheduleError::kNotRecomputable, "has side effects and runs again");
+      }
+      if (op.is_random && computed_[id] == 0) {
+        if (id < last_random_) return fault(ScheduleError::kRandomOrder, "draws random numbers out of graph order");
+        last_random_ = id;
+      }
+    } else if (op.pass == Pass::kForward) {
       if (in_forward() && computed_[id] > 0) return fault(ScheduleError::kForwardOpCount, "runs twice in the forward pass");
       if (in_forward() && id < last_forward_) return fault(ScheduleError::kForwardOrder, "runs out of graph order");
       if (computed_[id] > 0 && !op.recomputable)
@@ -65,10 +76,10 @@ class Verifier {
     } else {
       if (in_forward()) return fault(ScheduleError::kBackwardInForward, "a backward op runs in the forward pass");
       if (computed_[id] > 0) return fault(ScheduleError::kBackwardOpCount, "a backward op runs twice");
-      if (op.is_random && id < last_backward_random_) {
-        return fault(ScheduleError::kBackwardRandomOrder, "draws random numbers out of graph order");
+      if (op.is_random && id < last_random_) {
+        return fault(ScheduleError::kRandomOrder, "draws random numbers out of graph order");
       }
-      if (op.is_random) last_backward_random_ = id;
+      if (op.is_random) last_random_ = id;
     }
     for (ValueId input : op.inputs) {
       if (!alive_[input]) return fault(ScheduleError::kInputNotAlive, "input '" + graph_.values[input].name + "' is not alive");
@@ -101,13 +112,15 @@ class Verifier {
   }
 
   Found end_forward() const {
+    if (!graph_.has_boundary) return {};
     const OpId missing = first_missing(Pass::kForward);
     if (missing == kNone) return {};
     return fault(ScheduleError::kForwardOpCount, "the forward pass ends without '" + graph_.ops[missing].name + "'");
   }
 
   Found end_step() const {
-    const OpId missing = first_missing(Pass::kBackward);
+    const OpId undone = graph_.has_boundary ? kNone : first_missing(Pass::kForward);
+    const OpId missing = undone == kNone ? first_missing(Pass::kBackward) : undone;
     if (missing != kNone) return fault(ScheduleError::kBackwardOpCount, "'" + graph_.ops[missing].name + "' never runs");
     for (ValueId id = 0; id < graph_.num_values(); ++id) {
       const Value& value = graph_.values[id];
@@ -127,7 +140,7 @@ class Verifier {
   std::vector<int> computed_;
   std::size_t at_ = 0;
   OpId last_forward_ = kNone;
-  OpId last_backward_random_ = kNone;
+  OpId last_random_ = kNone;
 };
 
 }  // namespace

@@ -53,9 +53,8 @@ class Descent {
     std::vector<Move> moves;
     for (ValueId v = 0; v < graph_.num_values(); ++v) {
       const Value& value = graph_.values[v];
-      if (value.bytes == 0 || value.kind != ValueKind::kActivation || value.retention == Retention::kUntilStepEnd) continue;
-      const Op& producer = graph_.ops[value.producer];
-      if (!producer.recomputable || producer.pass != Pass::kForward) continue;
+      if (charged_bytes(value) == 0 || value.producer == kNone || value.retention == Retention::kUntilStepEnd) continue;
+      if (!may_repeat(graph_, value.producer)) continue;
       const auto events = memory_.events(v);
       const auto next = std::lower_bound(events.begin(), events.end(), peak,
                                          [](const SequenceMemory::Event& e, int position) { return e.position < position; });
@@ -103,7 +102,7 @@ class Descent {
     const int last = std::prev(next)->position;
     const bool across_peak = last < memory_.peak_position();
     const Bytes moved = graph_.values[move.value].bytes;
-    const bool can_recompute = graph_.ops[value.producer].recomputable;
+    const bool can_recompute = may_repeat(graph_, value.producer);
     if (!across_peak) {
       if (memory_.max_inside(last + 1, move.before) + value.bytes < memory_.peak_bytes()) return true;
     } else if (value.bytes * kSmallInput <= moved || (!can_recompute && value.bytes < freed)) {

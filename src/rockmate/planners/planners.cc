@@ -1,0 +1,110 @@
+#include "rockmate/planners/planners.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <stdexcept>
+
+#include "rockmate/planner/judge.h"
+#include "rockmate/planners/auto.h"
+#include "rockmate/planners/lower_bound.h"
+#include "rockmate/planners/rockmate.h"
+#include "rockmate/planners/store_all.h"
+
+namespace rockmate {
+namespace {
+
+const std::array kPlanners = {
+    PlannerEntry{"store-all", "", "keeps everything: no recomputation", store_all, false},
+    PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
+                 "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
+    PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},
+};
+
+// What the planner says, and nothing else, becomes the result.
+void judge(const TrainingGraph& graph, Bytes budget_bytes, const PlannerEntry& planner, const PlannerAnswer& answer,
+           PlannerResult& result) {
+  if (!answer.sequence.empty()) {
+    std::optional<Plan> plan = judged_plan(graph, answer.sequence, planner.name);
+    if (plan && plan->peak_bytes <= budget_bytes) result.plan = std::move(plan);
+  }
+}
+
+}  // namespace
+
+double PlannerContext::seconds_left() const {
+  const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begin_;
+  return options_.time_limit_s - gone.count();
+}
+
+bool PlannerContext::progress(const std::string& stage, double done) const {
+  const bool go_on = !options_.on_progress || options_.on_progress({stage, std::clamp(done, 0.0, 1.0)});
+  return go_on && !expired();
+}
+
+PlannerContext PlannerContext::within(double seconds) const {
+  PlannerOptions options = options_;
+  options.time_limit_s = std::max(std::min(seconds, seconds_left()), 1e-3);
+  return PlannerContext(std::move(options), stop_);
+}
+
+std::span<const PlannerEntry> planners() { return kPlanners; }
+
+const PlannerEntry& find_planner(const std::string& name) {
+  std::string all;
+  for (const PlannerEntry& planner : kPlanners) {
+    if (planner.name == name) return planner;
+    all += (all.empty() ? "" : ", ") + std::string(planner.name);
+  }
+  throw std::invalid_argument("[plan] there is no planner '" + name + "', choose one of " + all);
+}
+
+PlannerResult run_planner(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
+                          const PlannerContext& context) {
+  check_graph(graph);
+  PlannerResult result;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::optional<TrainingGraph> divided = planner.needs_boundary ? with_boundary(graph) : std::nullopt;
+  PlannerAnswer answer;
+  if (planner.needs_boundary && !graph.has_boundary && !divided) {
+    answer.note =
+        std::string(planner.name) + " works on training steps, and nothing divides this graph into forward and backward";
+  } else {
+    answer = planner.run(divided ? *divided : graph, budget_bytes, context);
+  }
+  judge(graph, budget_bytes, planner, answer, result);
+  result.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  Micros plain_us = 0;
+  for (const Op& op : graph.ops) plain_us += op.time_us;
+  const Micros bound_us = std::max(answer.bound_us, lower_bound_us(graph, budget_bytes));
+  result.lower_bound = plain_us > 0 ? bound_us / plain_us : 0;
+  result.note = answer.note;
+  result.min_budget_bytes = answer.least_peak_bytes;
+  if (result.plan) {
+    const Bytes peak = result.plan->peak_bytes;
+    result.min_budget_bytes = answer.least_peak_bytes > 0 ? std::min(answer.least_peak_bytes, peak) : peak;
+    const bool at_the_bound = result.plan->overhead <= result.lower_bound * (1 + 1e-9) + 1e-12;
+    result.lower_bound = std::min(result.lower_bound, result.plan->overhead);  // equal up to rounding
+    result.status = answer.proved || at_the_bound ? PlannerStatus::kOptimal : PlannerStatus::kFeasible;
+  } else {
+    result.status = !answer.proved && context.expired() ? PlannerStatus::kTimeLimit : PlannerStatus::kInfeasible;
+  }
+  return result;
+}
+
+std::string name_of(PlannerStatus status) {
+  switch (status) {
+    case PlannerStatus::kOptimal:
+      return "optimal";
+    case PlannerStatus::kFeasible:
+      return "feasible";
+    case PlannerStatus::kInfeasible:
+      return "infeasible";
+    case PlannerStatus::kTimeLimit:
+      return "time_limit";
+  }
+  return "";
+}
+
+}  // namespace rockmate

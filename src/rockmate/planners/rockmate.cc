@@ -1,0 +1,18 @@
+#include "rockmate/planners/rockmate.h"
+
+#include <algorithm>
+
+namespace rockmate {
+
+PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  PlannerOptions options = context.options();
+  options.time_limit_s = std::max(context.seconds_left(), 1e-3);
+  const PlanCurve curve = plan_curve(graph, options);
+  PlannerAnswer answer;
+  answer.note = curve.note;
+  answer.least_peak_bytes = curve.min_budget_bytes();
+  if (const Plan* plan = curve.at(budget_bytes)) answer.sequence = plan->sequence;
+  return answer;
+}
+
+}  // namespace rockmate

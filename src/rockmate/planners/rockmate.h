@@ -1,0 +1,12 @@
+// Rockmate (Zhao et al., arXiv 2307.01236) as planner/plan_curve.h has it: options of each block by search and integer program,
+// the chain by dynamic programming, eviction over the whole graph where there is no chain. One curve for all budgets; the
+// answer is its point within this one.
+#pragma once
+
+#include "rockmate/planners/planners.h"
+
+namespace rockmate {
+
+PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
+
+}  // namespace rockmate

@@ -1,0 +1,10 @@
+// Store-all: the graph's own order, no recomputation. What every other planner is measured against.
+#pragma once
+
+#include "rockmate/planners/planners.h"
+
+namespace rockmate {
+
+PlannerAnswer store_all(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
+
+}  // namespace rockmate
