@@ -1,0 +1,62 @@
+"""Trace ops as the kernels that plain PyTorch runs.
+
+While a step is traced, PyTorch's Python dispatcher replaces some ops by decompositions written in Python: ``dropout`` (which then
+draws random numbers for a probability of 1, too), ``matmul``, ``upsample_*``, ``hardshrink``, ``multi_margin_loss`` and others. They
+compute the same up to rounding, and equal to the bit is what is wanted here: their C++ code is traced instead, which calls the
+kernels that run without compilation. Recurrent layers are the matter of :mod:`rockmate.recurrent`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._C import DispatchKey
+from torch._ops import OpOverload, OpOverloadPacket
+
+_KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+# What stays as it is: batch normalization is decomposed to say that it writes its statistics, empty_out makes no values, and
+# one_hot would look at the values of its input while there are none.
+_KEPT = ("native_batch_norm", "cudnn_batch_norm", "empty", "one_hot", "lstm", "gru", "rnn_tanh", "rnn_relu")
+
+_lock = threading.Lock()
+_depth = 0
+_saved: dict[OpOverload, dict[Any, Any]] = {}
+
+
+@contextmanager
+def eager_kernels() -> Iterator[None]:
+    """Trace without Python decompositions of single ops. Nests, and may be entered by several threads."""
+    global _depth
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            for op in _decomposed_ops():
+                _saved[op] = {key: op.py_kernels.pop(key) for key in _KEYS if key in op.py_kernels}
+                op._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                for op, kernels in _saved.items():
+                    op.py_kernels.update(kernels)
+                    op._dispatch_cache.clear()
+                _saved.clear()
+
+
+def _decomposed_ops() -> list[OpOverload]:
+    """Looked up each time: a module that is imported later may register more."""
+    packets = [packet for packet in vars(torch.ops.aten).values() if isinstance(packet, OpOverloadPacket)]
+    overloads = [
+        getattr(packet, name)
+        for packet in packets
+        if packet._qualified_op_name.removeprefix("aten::") not in _KEPT
+        for name in packet.overloads()
+        if name in vars(packet)  # made only when somebody asks for it, as those who register a kernel do
+    ]
+    return [op for op in overloads if any(key in op.py_kernels for key in _KEYS)]
