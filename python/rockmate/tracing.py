@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo import symbolic_convert
+from torch.fx.passes import _tensorify_python_scalars
 
 _lock = threading.Lock()
 _depth = 0
@@ -25,6 +26,10 @@ def quick_tracing() -> Iterator[None]:
     Tracing makes millions of small objects that live until it ends: collecting garbage meanwhile, and once more right after,
     finds none of it. Dynamo parses every source file that it meets for the names of functions that only its debug log shows.
     And AOTAutograd writes every graph out as text for a structured log that is rarely kept.
+
+    A fifth is left out because it is wrong: the pass that turns Python numbers into tensors takes every float64 tensor without
+    dimensions for such a number, traces again, and then loses what the model writes into it (a running loss as a buffer). This
+    backend is never given Python numbers that it would have to turn.
     """
     global _depth
     with _lock:
@@ -35,11 +40,13 @@ def quick_tracing() -> Iterator[None]:
                 torch._dynamo.config.run_gc_after_compile,
                 symbolic_convert.get_funcname,
                 fx.GraphModule.print_readable,
+                _tensorify_python_scalars._is_tensorify_enabled,
             ]
             gc.disable()
             torch._dynamo.config.run_gc_after_compile = False
             symbolic_convert.get_funcname = lambda filename, lineno: None  # type: ignore[assignment]
             fx.GraphModule.print_readable = _print_where_it_is_read  # type: ignore[method-assign, assignment]
+            _tensorify_python_scalars._is_tensorify_enabled = lambda: False  # type: ignore[assignment]
     try:
         yield
     finally:
@@ -51,6 +58,7 @@ def quick_tracing() -> Iterator[None]:
                     torch._dynamo.config.run_gc_after_compile,
                     symbolic_convert.get_funcname,
                     fx.GraphModule.print_readable,  # type: ignore[method-assign]
+                    _tensorify_python_scalars._is_tensorify_enabled,
                 ) = _saved
                 if collecting:
                     gc.enable()
