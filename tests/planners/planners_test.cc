@@ -23,6 +23,8 @@ struct Case {
 
 const std::vector<Case> kCases = {
     {"store-all", false},
+    {"chen-sqrt", true},
+    {"chen-recursive", true},
     {"rockmate", true},
     {"auto", true},
 };

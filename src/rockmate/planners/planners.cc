@@ -7,6 +7,7 @@
 
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/auto.h"
+#include "rockmate/planners/chen.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/rockmate.h"
 #include "rockmate/planners/store_all.h"
@@ -16,6 +17,9 @@ namespace {
 
 const std::array kPlanners = {
     PlannerEntry{"store-all", "", "keeps everything: no recomputation", store_all, false},
+    PlannerEntry{"chen-sqrt", "Chen et al. 2016, arXiv 1604.06174", "checkpoints segments of about equal size", chen_sqrt},
+    PlannerEntry{"chen-recursive", "Chen et al. 2016, arXiv 1604.06174", "segments within segments: logarithmic memory",
+                 chen_recursive},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
     PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},
