@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "rockmate/schedule/schedule.h"
-#include "rockmate/solvers/sequence_memory.h"
+#include "rockmate/schedule/simulator.h"
 
 namespace rockmate {
 
 Trials::Price Trials::add(const std::vector<OpId>& sequence) {
   std::vector<OpId> lean = without_dead_recomputations(graph_, sequence);
-  const Price price{SequenceMemory(graph_, lean).peak_bytes(), sequence_time_us(graph_, lean)};
+  const Simulation simulation = simulate(graph_, schedule_from_sequence(graph_, lean));
+  const Price price{simulation.peak_bytes, simulation.time_us};
   least_peak_bytes_ = least_peak_bytes_ == 0 ? price.peak_bytes : std::min(least_peak_bytes_, price.peak_bytes);
   const bool better = !found() || price.time_us < best_price_.time_us ||
                       (price.time_us == best_price_.time_us && price.peak_bytes < best_price_.peak_bytes);
