@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,9 @@ class Capture:
     storage_of: list[int]
 
 
-def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: set[int], name: str) -> Capture:
+def import_joint_graph(
+    joint: JointGraph, num_mutated_inputs: int, parameters: set[int], name: str, held: Collection[str] = ()
+) -> Capture:
     """Build the TrainingGraph of a joint graph.
 
     Args:
@@ -40,6 +43,7 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
         num_mutated_inputs: so many of the first forward outputs are new contents of mutated inputs.
         parameters: indices into ``joint.primals`` of those that are parameters.
         name: the name of the graph, for reports.
+        held: names of nodes whose values stay to the end of the step, whoever reads them.
     """
     values: list[dict[str, Any]] = []
     value_ids: dict[int, int] = {}
@@ -101,6 +105,10 @@ def import_joint_graph(joint: JointGraph, num_mutated_inputs: int, parameters: s
             }
         )
     _mark_outputs(joint, values, value_ids, num_mutated_inputs, parameters)
+    for node in joint.storages:
+        if node.name in held:
+            for key in joint.storages[node]:
+                values[value_ids[key]]["retention"] = "step_end"
     text = json.dumps(
         {
             "format": "rockmate-graph",
