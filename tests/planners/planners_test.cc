@@ -25,6 +25,8 @@ const std::vector<Case> kCases = {
     {"store-all", false},
     {"chen-sqrt", true},
     {"chen-recursive", true},
+    {"rotor", false},
+    {"rotor-layers", false},
     {"memory-budget", true},
     {"rockmate", true},
     {"auto", true},

@@ -6,7 +6,6 @@
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/block_cache.h"
 #include "rockmate/solvers/keep.h"
-#include "rockmate/solvers/rk_rotor.h"
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
@@ -23,6 +22,24 @@ BlockOption forward_only(const BlockProblem& problem) {
   }
   return price_option(forward, store_all_sequence(forward.graph));
 }
+
+// Steps of memory at which the time falls, thinned to about `count`, the lowest included.
+std::vector<int> useful_steps(const RotorTable& table, int count) {
+  std::vector<int> falls;
+  for (int m = 0; m <= table.steps(); ++m) {
+    if (table.time_us(m) < (m == 0 ? std::numeric_limits<Micros>::infinity() : table.time_us(m - 1))) falls.push_back(m);
+  }
+  std::vector<int> chosen;
+  int next = 0;
+  for (int m : falls) {
+    if (m < next) continue;
+    chosen.push_back(m);
+    next = m + std::max(table.steps() / count, 1);
+  }
+  return chosen;
+}
+
+}  // namespace
 
 std::vector<RotorBlock> rotor_blocks(const TrainingGraph& graph, const Chain& chain, const BlockClasses& classes,
                                      const std::vector<BlockOptions>& block_plans) {
@@ -52,24 +69,6 @@ std::vector<OpId> whole_sequence(const TrainingGraph& graph, const BlockClasses&
   for (const auto& [block, op] : backward) sequence.push_back(classes.op_of[block][op]);
   return without_dead_recomputations(graph, sequence);
 }
-
-// Steps of memory at which the time falls, thinned to about `count`, the lowest included.
-std::vector<int> useful_steps(const RotorTable& table, int count) {
-  std::vector<int> falls;
-  for (int m = 0; m <= table.steps(); ++m) {
-    if (table.time_us(m) < (m == 0 ? std::numeric_limits<Micros>::infinity() : table.time_us(m - 1))) falls.push_back(m);
-  }
-  std::vector<int> chosen;
-  int next = 0;
-  for (int m : falls) {
-    if (m < next) continue;
-    chosen.push_back(m);
-    next = m + std::max(table.steps() / count, 1);
-  }
-  return chosen;
-}
-
-}  // namespace
 
 std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const PlannerOptions& options, const StageRunner& runner,
                                        StageState& state) {

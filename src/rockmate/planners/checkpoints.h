@@ -3,7 +3,8 @@
 //   forward ops    f0 f1 | f2 f3 | f4 f5      segment_of = 0 0 1 1 2 2
 //   one level      the forward pass keeps what crosses a border: the outputs of f1 and f3 (and all of the last segment)
 //                  backward of segment 2, f2 again, backward of 1, f0 again, backward of 0
-//   two levels     [0 1] and [2] at the top: only the output of f3 is kept; then f0 f1 again, keeping the output of f1; f2 again,
+//   two levels     [0 1] and [2] at the top: only the output of f3 is kept; then f0 f1 again, keeping the output of f1; f2
+//   again,
 //                  backward of 1; f0 again, backward of 0
 //
 // Shared by the planners that checkpoint segments (Chen, Kusumoto). What holds for all:

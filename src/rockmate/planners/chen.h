@@ -8,17 +8,18 @@
 //
 //   sizes 3 3 3 3 3 3, b = 5:    [3 3] [3 3] [3 3]    x = 6 (the last segment hands on nothing), y = 6
 //
-// The forward pass keeps the borders; the backward pass recomputes one segment at a time from them. With equal sizes the least peak
-// has about sqrt(n) segments.
+// The forward pass keeps the borders; the backward pass recomputes one segment at a time from them. With equal sizes the least
+// peak has about sqrt(n) segments.
 //
-// chen-recursive, the paper's section 4.4: a segment's forward and backward is planned the same way in its turn. Each level divides
-// a segment into k + 1 parts and keeps the k borders between them, g(n) = k + g(n / (k + 1)): memory k log n / log(k + 1),
-// for one more forward pass a level. Recursion ends where a segment holds at most b bytes (or has one op).
+// chen-recursive, the paper's section 4.4: a segment's forward and backward is planned the same way in its turn. Each level
+// divides a segment into k + 1 parts and keeps the k borders between them, g(n) = k + g(n / (k + 1)): memory k log n / log(k +
+// 1), for one more forward pass a level. Recursion ends where a segment holds at most b bytes (or has one op).
 //
 // Departures. The search over b is not around sqrt(x y) but over all that leads to different segments, and over k: the
 // fastest plan within the budget is wanted, not the least peak. C is the places where one value crosses once pinned values
-// are looked through (partition/cuts.h); and besides, all places, with everything that crosses kept, so that graphs without cuts have
-// plans too. What every cut but the last segment needs again is recomputed, but not what the last segment holds anyway.
+// are looked through (partition/cuts.h); and besides, all places, with everything that crosses kept, so that graphs without
+// cuts have plans too. What every cut but the last segment needs again is recomputed, but not what the last segment holds
+// anyway.
 #pragma once
 
 #include "rockmate/planners/planners.h"

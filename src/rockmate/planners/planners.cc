@@ -11,6 +11,7 @@
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/memory_budget.h"
 #include "rockmate/planners/rockmate.h"
+#include "rockmate/planners/rotor.h"
 #include "rockmate/planners/store_all.h"
 
 namespace rockmate {
@@ -21,7 +22,9 @@ const std::array kPlanners = {
     PlannerEntry{"chen-sqrt", "Chen et al. 2016, arXiv 1604.06174", "checkpoints segments of about equal size", chen_sqrt},
     PlannerEntry{"chen-recursive", "Chen et al. 2016, arXiv 1604.06174", "segments within segments: logarithmic memory",
                  chen_recursive},
-    PlannerEntry{"memory-budget", "", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget},
+    PlannerEntry{"rotor", "Beaumont et al. 2019, arXiv 1911.13214", "a chain whose blocks keep all or nothing, optimal", rotor},
+    PlannerEntry{"rotor-layers", "Beaumont et al. 2019, arXiv 1911.13214", "the same with whole layers as blocks", rotor_layers},
+    PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
     PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},

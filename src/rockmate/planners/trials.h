@@ -1,5 +1,5 @@
-// What a planner tried on its way: every sequence is priced, and the fastest within the budget is the answer. Planners whose own
-// parameter (segment size, memory of the dynamic program, ...) is not the peak itself search over that parameter this way.
+// What a planner tried on its way: every sequence is priced, and the fastest within the budget is the answer. Planners whose
+// own parameter (segment size, memory of the dynamic program, ...) is not the peak itself search over that parameter this way.
 #pragma once
 
 #include "rockmate/planners/planners.h"
