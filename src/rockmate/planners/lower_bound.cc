@@ -1,9 +1,256 @@
 #include "rockmate/planners/lower_bound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
+
+#include "rockmate/schedule/schedule.h"
+#include "rockmate/solvers/min_cut.h"
+#include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
+namespace {
+
+constexpr Micros kNever = std::numeric_limits<Micros>::infinity();
+constexpr OpId kBoundary = -2;  // the moment between the passes
+
+// One moment, as the text of the header has it.
+struct Moment {
+  enum class At : std::uint8_t { kHeld, kOpen, kUnborn };  // held in any case, to be decided, not there yet
+  Bytes fixed_bytes = 0;
+  std::vector<At> at;            // by value
+  std::vector<Micros> rerun_us;  // by op: price of running after the moment; kNever where it may not
+  std::vector<char> has_run;     // by op: certain to have run before
+  std::vector<ValueId> reads;    // certain to be read after
+};
+
+class MomentMaker {
+ public:
+  explicit MomentMaker(const TrainingGraph& graph)
+      : graph_(graph), num_forward_(num_forward_ops(graph)), readers_(readers_of(graph)) {}
+
+  Moment make(OpId d) const {
+    Moment moment;
+    moment.has_run.assign(graph_.num_ops(), 0);
+    std::vector<char> will_run(graph_.num_ops(), 0);
+    if (d == kBoundary || d < num_forward_) {
+      const OpId end = d == kBoundary ? num_forward_ : d + 1;
+      for (OpId op = 0; op < graph_.num_ops(); ++op) (op < end ? moment.has_run : will_run)[op] = 1;
+    } else {
+      mark_ancestors(d, moment.has_run);
+      mark_descendants(d, will_run);
+    }
+    set_values(d, will_run, moment);
+    set_prices(moment);
+    std::vector<char> read(graph_.num_values(), 0);
+    for (OpId op = 0; op < graph_.num_ops(); ++op) {
+      if (!will_run[op]) continue;
+      for (ValueId v : graph_.ops[op].inputs) {
+        if (read[v]++ || is_resident(graph_.values[v].kind)) continue;
+        // In the forward pass nothing can be recomputed: what is read later in it is held.
+        if (op < num_forward_ && moment.at[v] == Moment::At::kOpen) hold(v, moment);
+        if (moment.at[v] == Moment::At::kOpen || op >= num_forward_) moment.reads.push_back(v);
+      }
+    }
+    return moment;
+  }
+
+ private:
+  void hold(ValueId v, Moment& moment) const {
+    if (moment.at[v] == Moment::At::kHeld) return;
+    moment.at[v] = Moment::At::kHeld;
+    moment.fixed_bytes += charged_bytes(graph_.values[v]);
+  }
+
+  // d itself has run, too: it is running.
+  void mark_ancestors(OpId d, std::vector<char>& marked) const {
+    std::fill(marked.begin(), marked.begin() + num_forward_, 1);
+    marked[d] = 1;
+    for (OpId op = d; op >= num_forward_; --op) {
+      if (!marked[op]) continue;
+      for (ValueId v : graph_.ops[op].inputs) {
+        if (graph_.values[v].producer != kNone) marked[graph_.values[v].producer] = 1;
+      }
+    }
+  }
+
+  void mark_descendants(OpId d, std::vector<char>& marked) const {
+    marked[d] = 1;
+    for (OpId op = d; op < graph_.num_ops(); ++op) {
+      if (!marked[op]) continue;
+      for (ValueId v : graph_.ops[op].outputs) {
+        for (OpId reader : readers_[v]) marked[reader] = 1;
+      }
+    }
+    marked[d] = 0;
+  }
+
+  void set_values(OpId d, const std::vector<char>& will_run, Moment& moment) const {
+    moment.at.assign(graph_.num_values(), Moment::At::kOpen);
+    const bool in_forward = d != kBoundary && d < num_forward_;
+    for (ValueId v = 0; v < graph_.num_values(); ++v) {
+      const Value& value = graph_.values[v];
+      const bool leaves = value.retention == Retention::kUntilStepEnd;
+      if (is_resident(value.kind)) {
+        hold(v, moment);  // for nothing
+      } else if (value.producer == kNone) {
+        if (in_forward) moment.at[v] = Moment::At::kUnborn;
+        if (d == kBoundary || (leaves && !in_forward)) hold(v, moment);
+      } else if (will_run[value.producer] && !moment.has_run[value.producer]) {
+        moment.at[v] = Moment::At::kUnborn;
+      } else if (moment.has_run[value.producer]) {
+        const bool until_forward_end = in_forward && value.retention == Retention::kUntilForwardEnd;
+        if (leaves || until_forward_end) hold(v, moment);
+      }
+    }
+    if (d == kBoundary) return;
+    moment.fixed_bytes += graph_.ops[d].workspace_bytes;
+    for (ValueId v : graph_.ops[d].inputs) hold(v, moment);
+    for (ValueId v : graph_.ops[d].outputs) hold(v, moment);
+  }
+
+  void set_prices(Moment& moment) const {
+    moment.rerun_us.assign(graph_.num_ops(), 0);
+    for (OpId op = 0; op < graph_.num_ops(); ++op) {
+      if (moment.has_run[op]) moment.rerun_us[op] = may_repeat(graph_, op) ? graph_.ops[op].time_us : kNever;
+    }
+  }
+
+  const TrainingGraph& graph_;
+  OpId num_forward_;
+  std::vector<std::vector<OpId>> readers_;
+};
+
+// Time and bytes of one choice of what to hold and what to run again.
+struct Line {
+  double time_us = 0, bytes = 0;
+};
+
+class Pricer {
+ public:
+  Pricer(const TrainingGraph& graph, const Moment& moment) : graph_(graph), moment_(moment) {}
+
+  // The cheapest choice at `per_us` x time + `per_byte` x bytes, with `only_free`: among those that take no time.
+  // `least` never exceeds its price. False when there is no choice at all.
+  bool cheapest(double per_us, double per_byte, bool only_free, Line& line, double& least) const {
+    const double scale = scale_for(per_us, per_byte);
+    const auto price = [&](double amount) {
+      return std::min(static_cast<std::int64_t>(std::floor(amount * scale)), MinCut::kUncut / 2);
+    };
+    MinCut cut(2 + graph_.num_values() + graph_.num_ops());
+    for (ValueId v : moment_.reads) {
+      if (moment_.at[v] != Moment::At::kHeld) cut.add_edge(MinCut::kSource, value_node(v), MinCut::kUncut);
+    }
+    for (ValueId v = 0; v < graph_.num_values(); ++v) {
+      if (moment_.at[v] == Moment::At::kHeld) continue;
+      const bool open = moment_.at[v] == Moment::At::kOpen;
+      const double bytes = static_cast<double>(charged_bytes(graph_.values[v]));
+      const OpId producer = graph_.values[v].producer;
+      if (!open && producer == kNone) continue;  // a tangent that appears later
+      const int to = producer == kNone ? MinCut::kSink : op_node(producer);
+      cut.add_edge(value_node(v), to, open ? price(per_byte * bytes) : MinCut::kUncut);
+    }
+    for (OpId op = 0; op < graph_.num_ops(); ++op) {
+      for (ValueId v : graph_.ops[op].inputs) {
+        if (moment_.at[v] != Moment::At::kHeld) cut.add_edge(op_node(op), value_node(v), MinCut::kUncut);
+      }
+      const Micros time_us = moment_.rerun_us[op];
+      const bool never = time_us == kNever || (only_free && time_us > 0);
+      const double amount = never ? 0 : per_us * time_us + per_byte * state_bytes(op);
+      cut.add_edge(op_node(op), MinCut::kSink, never ? MinCut::kUncut : price(amount));
+    }
+    const std::int64_t flow = cut.solve();
+    if (flow >= MinCut::kUncut) return false;
+    least = static_cast<double>(flow) / scale;
+    line = {};
+    for (OpId op = 0; op < graph_.num_ops(); ++op) {
+      if (!cut.in_source_side(op_node(op))) continue;
+      line.time_us += moment_.rerun_us[op];
+      line.bytes += state_bytes(op);
+    }
+    for (ValueId v = 0; v < graph_.num_values(); ++v) {
+      if (moment_.at[v] != Moment::At::kOpen || !cut.in_source_side(value_node(v))) continue;
+      const OpId producer = graph_.values[v].producer;
+      if (producer == kNone || !cut.in_source_side(op_node(producer)))
+        line.bytes += static_cast<double>(charged_bytes(graph_.values[v]));
+    }
+    return true;
+  }
+
+ private:
+  static int value_node(ValueId v) { return 2 + v; }
+  int op_node(OpId op) const { return 2 + graph_.num_values() + op; }
+
+  // A random op that has run and runs again holds the generator's state in between.
+  double state_bytes(OpId op) const {
+    const bool again = graph_.ops[op].is_random && moment_.has_run[op];
+    return again ? static_cast<double>(graph_.rng_state_bytes) : 0;
+  }
+
+  // All prices together stay below 2^50; each is rounded down.
+  double scale_for(double per_us, double per_byte) const {
+    double sum = 0;
+    for (OpId op = 0; op < graph_.num_ops(); ++op) {
+      if (moment_.rerun_us[op] != kNever) sum += per_us * moment_.rerun_us[op] + per_byte * state_bytes(op);
+    }
+    for (const Value& value : graph_.values) sum += per_byte * static_cast<double>(charged_bytes(value));
+    return sum > 0 ? std::ldexp(1.0, 50) / sum : 1;
+  }
+
+  const TrainingGraph& graph_;
+  const Moment& moment_;
+};
+
+// The header's linear relaxation at one moment.
+Micros bound_at(const TrainingGraph& graph, const Moment& moment, Bytes budget_bytes) {
+  const double room = static_cast<double>(budget_bytes - moment.fixed_bytes);
+  const Pricer pricer(graph, moment);
+  Line few_bytes, no_time;
+  double least = 0;
+  if (!pricer.cheapest(0, 1, false, few_bytes, least)) return kNever;
+  if (least > room * (1 + 1e-9) + 1e-6) return kNever;
+  const bool possible = pricer.cheapest(0, 1, true, no_time, least);
+  if (possible && no_time.bytes <= room) return 0;
+  if (few_bytes.bytes > room) return 0;  // within rounding of the least that is certain
+  Micros best = 0;
+  // Each choice is a line in the price per byte: time + price x (bytes - room). Their lower envelope is concave. A line that
+  // rises and one that falls cross at a price; when no choice is cheaper there, the envelope's top is found, else that choice
+  // replaces one of the two.
+  if (!possible) no_time = {0, static_cast<double>(std::numeric_limits<Bytes>::max())};
+  for (int round = 0; round < 30; ++round) {
+    const double gain = no_time.bytes - few_bytes.bytes;
+    const double price = (few_bytes.time_us - no_time.time_us) / gain;
+    if (!(gain > 0) || !(price > 0)) break;
+    Line line;
+    if (!pricer.cheapest(1, price, false, line, least)) return kNever;
+    best = std::max(best, least - price * room);
+    const double crossing = few_bytes.time_us + price * (few_bytes.bytes - room);
+    const double found = line.time_us + price * (line.bytes - room);
+    if (found >= crossing - 1e-9 * (std::abs(crossing) + 1)) break;
+    (line.bytes > room ? no_time : few_bytes) = line;
+  }
+  return best * (1 - 1e-9);
+}
+
+// The moments that hold the most without recomputation, the boundary first.
+std::vector<OpId> moments_to_try(const TrainingGraph& graph) {
+  const std::size_t count = graph.num_ops() < 300 ? 40 : graph.num_ops() < 4000 ? 10 : 3;
+  const SequenceMemory plain(graph, store_all_sequence(graph));
+  std::vector<OpId> ops(graph.num_ops());
+  std::iota(ops.begin(), ops.end(), 0);
+  std::stable_sort(ops.begin(), ops.end(), [&](OpId a, OpId b) { return plain.inside()[a] > plain.inside()[b]; });
+  std::vector<OpId> moments;
+  const OpId num_forward = num_forward_ops(graph);
+  if (num_forward > 0 && num_forward < graph.num_ops()) moments.push_back(kBoundary);
+  for (OpId op : ops) {
+    if (moments.size() >= count) break;
+    moments.push_back(op);
+  }
+  return moments;
+}
+
+}  // namespace
 
 Bytes working_set_floor(const TrainingGraph& graph) {
   Bytes floor = 0;
@@ -16,9 +263,28 @@ Bytes working_set_floor(const TrainingGraph& graph) {
   return floor;
 }
 
+Bytes peak_floor(const TrainingGraph& graph) {
+  Bytes floor = working_set_floor(graph);
+  const MomentMaker maker(graph);
+  for (OpId d : moments_to_try(graph)) {
+    const Moment moment = maker.make(d);
+    Line few_bytes;
+    double least = 0;
+    if (!Pricer(graph, moment).cheapest(0, 1, false, few_bytes, least)) continue;
+    floor = std::max(floor, moment.fixed_bytes + static_cast<Bytes>(std::floor(least * (1 - 1e-9))));
+  }
+  return floor;
+}
+
 Micros lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes) {
-  if (working_set_floor(graph) > budget_bytes) return std::numeric_limits<Micros>::infinity();
-  return 0;
+  if (working_set_floor(graph) > budget_bytes) return kNever;
+  const MomentMaker maker(graph);
+  Micros best = 0;
+  for (OpId d : moments_to_try(graph)) {
+    best = std::max(best, bound_at(graph, maker.make(d), budget_bytes));
+    if (best == kNever) break;
+  }
+  return best;
 }
 
 }  // namespace rockmate
