@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,10 +16,15 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
+from rockmate.checks import check_dynamo_graph
+from rockmate.eager_kernels import eager_kernels
 from rockmate.lower import lower
+from rockmate.meter import paused
 from rockmate.options import Options
+from rockmate.pieces import Piece, PieceGroup, PieceVariant, compiled_function
 from rockmate.planning import check_budget
-from rockmate.step import StepPlan
+from rockmate.recurrent import recurrent_layers
+from rockmate.step import PieceHooks, StepPlan
 from rockmate.tracing import quick_tracing
 
 _local = threading.local()
@@ -50,12 +57,117 @@ def rockmate_backend(
     Raises:
         BudgetError: when the budget is nonsense, or no schedule of this graph meets it.
     """
+    group = None
     if not isinstance(options, Options):
-        options = Options.from_mapping(options)
+        mapping, options = options, Options.from_mapping(options)
+        if mapping is not None and is_piece(gm):
+            group = _group_of(mapping, options)
+    return compile_graph(gm, example_inputs, options, group)
+
+
+def compile_graph(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options, group: PieceGroup | None
+) -> Callable[..., Any]:
+    """Compile a Dynamo graph: a whole model, or with ``group`` a piece of one that shares its budget with others."""
     check_budget(options.budget)
+    check_dynamo_graph(gm)
     if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or (_inputs_read_as_numbers(gm)):
-        return _PerShape(gm, options)
-    return _CompiledGraph(gm, example_inputs, options)
+        return _PerShape(gm, options, group)
+    return _compile_at_sizes(gm, example_inputs, options, group)
+
+
+def _compile_at_sizes(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options, group: PieceGroup | None
+) -> Callable[..., Any]:
+    if group is None:
+        return _CompiledGraph(gm, example_inputs, options)
+    return _piece_of(gm, options, group)
+
+
+_groups: dict[int, tuple[Mapping[str, Any], PieceGroup]] = {}  # by the identity of the options given to torch.compile
+_groups_lock = threading.Lock()
+
+
+def _group_of(mapping: Mapping[str, Any], options: Options) -> PieceGroup:
+    """The pieces compiled with one mapping of options, that is by one ``torch.compile``, share its budget."""
+    with _groups_lock:
+        known = _groups.get(id(mapping))
+        if known is None:
+            known = _groups[id(mapping)] = (mapping, PieceGroup(options))
+        return known[1]
+
+
+def is_piece(gm: fx.GraphModule) -> bool:
+    """Whether the graph that Dynamo captured is only a part of what was given to ``torch.compile``.
+
+    It is when the graph ends at a graph break, and when user's code runs between the compiled function and what is captured.
+    """
+    if goes_on(gm):
+        return True
+    frame: Any = sys._getframe()
+    between: list[str] = []  # files of the callers up to the compiled function
+    while frame is not None and not frame.f_code.co_filename.endswith(_EVAL_FRAME):
+        between.append(frame.f_code.co_filename)
+        frame = frame.f_back
+    while between and not between[0].endswith(_CONVERT_FRAME):
+        del between[0]
+    return not all(file.startswith((_TORCH, "<")) for file in between)
+
+
+_TORCH = os.path.dirname(torch.__file__)
+_CONVERT_FRAME = os.path.join("torch", "_dynamo", "convert_frame.py")
+_EVAL_FRAME = os.path.join("torch", "_dynamo", "eval_frame.py")
+
+
+def goes_on(gm: fx.GraphModule) -> bool:
+    """Whether the graph ends at a graph break."""
+    return bool(getattr(getattr(gm, "compile_subgraph_reason", None), "graph_break", False))
+
+
+def _piece_of(gm: fx.GraphModule, options: Options, group: PieceGroup) -> Piece:
+    """A piece that can be compiled for each of its options."""
+
+    def compile_variant(inputs: Sequence[Any], variant: PieceVariant) -> Callable[..., Any]:
+        hooks = PieceHooks(goes_on(gm), variant.option, variant.on_options, variant.on_backward)
+        with paused():
+            return _compile(gm, inputs, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
+
+    return Piece(group, compile_variant, _own_inputs(gm))
+
+
+def _own_inputs(gm: fx.GraphModule) -> frozenset[int]:
+    """Numbers of the inputs that belong to a module: parameters, buffers and other attributes."""
+    own = set()
+    for index, node in enumerate(gm.graph.find_nodes(op="placeholder")):
+        source = getattr(node, "_dynamo_source", None)
+        if source is not None and any(part in str(source.name) for part in ("._parameters[", "._buffers[", "._modules[")):
+            own.add(index)
+    return frozenset(own)
+
+
+def _parameters(inputs: Sequence[Any]) -> frozenset[int]:
+    return frozenset(i for i, arg in enumerate(inputs) if isinstance(arg, torch.nn.Parameter))
+
+
+def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Callable[..., Any]:
+    # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
+    # setting keeps draws whose result nobody reads: they move the random stream.
+    with (
+        quick_tracing(),
+        eager_kernels(),
+        recurrent_layers(),
+        _use_lazy_graph_module(True),  # none of the graphs is run as Python code, so none is written out as such
+        torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
+        torch._inductor.config.patch(fallback_random=True),
+    ):
+        compiled = aot_autograd(
+            fw_compiler=_compile_forward,
+            bw_compiler=_compile_backward,
+            inference_compiler=lower_inference,
+            partition_fn=step.partition,
+            decompositions={},
+        )(gm, list(inputs))
+    return compiled  # type: ignore[no-any-return]
 
 
 def _has_symbolic_size(arg: Any) -> bool:
@@ -71,23 +183,8 @@ class _CompiledGraph:
         self._compile(example_inputs, None)
 
     def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None) -> None:
-        parameters = frozenset(i for i, arg in enumerate(inputs) if isinstance(arg, torch.nn.Parameter))
-        self._step = StepPlan(self._options, parameters, tangents)
-        # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
-        # setting keeps draws whose result nobody reads: they move the random stream.
-        with (
-            quick_tracing(),
-            _use_lazy_graph_module(True),  # none of the graphs is run as Python code, so none is written out as such
-            torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
-            torch._inductor.config.patch(fallback_random=True),
-        ):
-            self._run = aot_autograd(
-                fw_compiler=_compile_forward,
-                bw_compiler=_compile_backward,
-                inference_compiler=lower_inference,
-                partition_fn=self._step.partition,
-                decompositions={},
-            )(self._gm, list(inputs))
+        self._step = StepPlan(self._options, _parameters(inputs), tangents)
+        self._run = _compile(self._gm, inputs, self._step)
 
     def __call__(self, *args: Any) -> Any:
         if getattr(_local, "capture_only", False):
@@ -96,7 +193,7 @@ class _CompiledGraph:
             self._compile(args, self._step.observed)
         outputs = self._run(*args)
         if self._step.plan is not None:
-            _leave_missing_gradients_out(outputs)
+            compiled_function(outputs)
         return outputs
 
 
@@ -107,9 +204,10 @@ class _PerShape:
     with ``item()``; they are taken for part of the shape.
     """
 
-    def __init__(self, gm: fx.GraphModule, options: Options) -> None:
+    def __init__(self, gm: fx.GraphModule, options: Options, group: PieceGroup | None) -> None:
         self._gm = gm
         self._options = options
+        self._group = group
         self._numbers = _inputs_read_as_numbers(gm)
         self._by_shape: dict[Any, Callable[..., Any]] = {}
 
@@ -120,7 +218,7 @@ class _PerShape:
         compiled = self._by_shape.get(key)
         if compiled is None:
             gm = _with_numbers(self._gm, numbers) if numbers else self._gm
-            compiled = self._by_shape[key] = _CompiledGraph(gm, list(args), self._options)
+            compiled = self._by_shape[key] = _compile_at_sizes(gm, list(args), self._options, self._group)
         return compiled(*args)
 
 
@@ -167,20 +265,3 @@ def _allow_retain_graph() -> None:
     context = TracingContext.try_get()
     if context is not None and context.fw_metadata is not None:
         context.fw_metadata.bw_donated_idxs = []
-
-
-def _leave_missing_gradients_out(outputs: Any) -> None:
-    """Ask autograd to pass ``None`` for outputs that get no gradient, instead of filling zeros in.
-
-    Zeros the size of the logits would be allocated, and added to other gradients, for nothing.
-    """
-    seen: set[Any] = set()
-    for output in outputs if isinstance(outputs, (list, tuple)) else (outputs,):
-        function = getattr(output, "grad_fn", None)
-        for _ in range(3):  # an output may be a view of what the compiled function returned
-            if function is None or type(function).__name__ == "CompiledFunctionBackward":
-                break
-            function = function.next_functions[0][0] if function.next_functions else None
-        if function is not None and function not in seen and type(function).__name__ == "CompiledFunctionBackward":
-            seen.add(function)
-            function.set_materialize_grads(False)

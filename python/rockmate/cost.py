@@ -6,6 +6,7 @@ that its workspace is exact. Results are kept on disk per device, torch version 
 
 from __future__ import annotations
 
+import operator
 import platform
 import re
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from rockmate.cache import cache_directory, read_json, write_json
 from rockmate.capture import Capture, signature_of
@@ -90,7 +91,7 @@ def measure_costs(
             for count, (signature, node) in enumerate(missing.items()):
                 if on_progress is not None:
                     on_progress("costs", count / len(missing))
-                cache.put(signature, _measure(node))
+                cache.put(signature, _measure(node, cache))
     finally:
         cache.save()
     graph = capture.training_graph
@@ -108,14 +109,15 @@ def measure_costs(
     return len(missing)
 
 
-def _measure(node: fx.Node) -> list[Any]:
+def _measure(node: fx.Node, cache: CostCache) -> list[Any]:
     if not isinstance(node.target, torch._ops.OpOverload):
         return [0.0, [], []]
     made_up: dict[fx.Node, Any] = {}
 
     def value_of(arg: fx.Node) -> Any:
         if arg not in made_up:
-            made_up[arg] = tree_map(made_up_tensor, arg.meta["val"])
+            maker = _maker_of_opaque(arg, cache)
+            made_up[arg] = tree_map(made_up_tensor, arg.meta["val"]) if maker is None else _really_made(arg, maker)
         return made_up[arg]
 
     try:
@@ -132,6 +134,33 @@ def _measure(node: fx.Node) -> list[Any]:
             "Choose cost=<device name> to plan with the roofline model instead"
         ) from error
     return [result.time_us, list(result.output_bytes), [list(event) for event in result.events]]
+
+
+def _maker_of_opaque(arg: fx.Node, cache: CostCache) -> fx.Node | None:
+    """The op that makes ``arg`` if its kernel returns more bytes than were traced: a workspace whose layout only it knows.
+
+    oneDNN's LSTM hands one to its backward pass; made up in the traced size, it would be read out of bounds.
+    """
+    maker, index = (arg.args[0], arg.args[1]) if arg.target is operator.getitem else (arg, 0)
+    if not isinstance(maker, fx.Node) or not isinstance(maker.target, torch._ops.OpOverload) or not isinstance(index, int):
+        return None
+    entry = cache.get(signature_of(maker))
+    traced = tree_leaves(arg.meta.get("val"))
+    if entry is None or index >= len(entry[1]) or len(traced) != 1 or not isinstance(traced[0], torch.Tensor):
+        return None
+    return maker if entry[1][index] > traced[0].untyped_storage().nbytes() else None
+
+
+def _really_made(arg: fx.Node, maker: fx.Node) -> Any:
+    """What the op gives for made-up inputs."""
+    made_up: dict[fx.Node, Any] = {}
+
+    def value_of(node: fx.Node) -> Any:
+        return made_up.setdefault(node, tree_map(made_up_tensor, node.meta["val"]))
+
+    with torch.random.fork_rng(devices=[]):
+        result = maker.target(*fx.node.map_arg(maker.args, value_of), **fx.node.map_arg(dict(maker.kwargs), value_of))  # type: ignore[operator]
+    return result[arg.args[1]] if arg.target is operator.getitem else result
 
 
 def workspace_bytes(events: list[list[int]], uncharged: set[int]) -> int:

@@ -157,8 +157,10 @@ def emit(
     replayed = [joint.ops[id] for id, count in runs.items() if count > 1 and is_random(joint.ops[id])]
     by_name = {node.name: node for node in joint.storages}
     if full is not joint:
-        _, lacking = on_demand_sequence(full, [node.name for node in saved], [op.name for op in replayed])
+        sequence, lacking = on_demand_sequence(full, [node.name for node in saved], [op.name for op in replayed])
         saved += [by_name[name] for name in lacking.nodes if name in by_name]
+        names = {node.name for node in saved}
+        saved += [by_name[n.name] for n in _inputs_read(full, sequence) if n.name in by_name and n.name not in names]
         replayed += [by_name[name] for name in lacking.states if name in by_name]
 
     # Saved in AOTAutograd's order: what autograd watches for later changes, then what may change.
@@ -214,22 +216,15 @@ def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
     """A backward graph for ``joint`` that takes what the forward graph of ``emitted`` saves; see :mod:`rockmate.fallback`."""
     by_name = {node.name: node for node in joint.storages}
     backward = _Writer(joint)
-
-    def saved_placeholder(name: str) -> None:
-        if name in by_name:
-            backward.placeholder(by_name[name])
-        else:
-            backward.graph.placeholder(name)  # saved for others
-
     for name in emitted.saved:
-        saved_placeholder(name)
+        _saved_placeholder(backward, by_name, name)
     for name in emitted.replayed:
         if name in by_name:
             backward.rng_placeholder(by_name[name])
         else:
             backward.graph.placeholder(f"{name}_rng_state")
     for name in emitted.unwatched:
-        saved_placeholder(name)
+        _saved_placeholder(backward, by_name, name)
     for node in joint.tangents:
         backward.placeholder(node)
     sequence, lacking = on_demand_sequence(joint, emitted.saved + emitted.unwatched, emitted.replayed)
@@ -240,6 +235,52 @@ def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
         backward.compute(op, "replay" if op in forward_ops and is_random(op) else "plain")
     descs = joint.graph.output_node().meta["desc"][len(joint.forward_outputs) :]
     return backward.finish([backward.get_output(node) for node in joint.backward_outputs], descs)
+
+
+def emit_late(joint: JointGraph, storage_of: Sequence[int], schedule: Any, emitted: EmittedGraphs) -> fx.Graph:
+    """The backward graph of a schedule that computes everything again, on what the forward graph of ``emitted`` saves.
+
+    ``emitted`` was written for another such schedule, ``joint`` may hold other tangents.
+    """
+    by_name = {node.name: node for node in joint.storages}
+    backward = _Writer(joint)
+    for name in emitted.saved:
+        _saved_placeholder(backward, by_name, name)
+    for name in emitted.replayed:
+        if name in by_name:
+            backward.rng_placeholder(by_name[name])
+        else:
+            backward.graph.placeholder(f"{name}_rng_state")
+    for name in emitted.unwatched:
+        _saved_placeholder(backward, by_name, name)
+    for node in joint.tangents:
+        backward.placeholder(node)
+    computed = set(joint.ops[: joint.num_forward_ops])
+    for kind, id in schedule.actions[schedule.forward_end :]:
+        if kind == COMPUTE:
+            op = joint.ops[id]
+            backward.compute(op, "replay" if op in computed and is_random(op) else "plain")
+            computed.add(op)
+        else:
+            backward.free(storage_of[id])
+    descs = joint.graph.output_node().meta["desc"][len(joint.forward_outputs) :]
+    return backward.finish([backward.get_output(node) for node in joint.backward_outputs], descs)
+
+
+def _inputs_read(joint: JointGraph, sequence: Sequence[fx.Node]) -> list[fx.Node]:
+    """The inputs of the step that the ops, or the backward pass's outputs, look at."""
+    outputs = [node for node in joint.backward_outputs if isinstance(node, fx.Node)]
+    read = [arg for op in sequence for arg in op.all_input_nodes] + outputs
+    makers = (joint.maker(key) for node in read for key in joint.storages.get(node, ()))
+    primals = set(joint.primals)
+    return list(dict.fromkeys(maker for maker in makers if maker in primals))
+
+
+def _saved_placeholder(backward: _Writer, by_name: dict[str, fx.Node], name: str) -> None:
+    if name in by_name:
+        backward.placeholder(by_name[name])
+    else:
+        backward.graph.placeholder(name)  # saved for others
 
 
 def _saved_by_forward(

@@ -89,3 +89,53 @@ class Plan:
             f"{len(self.recomputed)} ops recomputed, {format_bytes(self.kept_bytes)} kept between forward and backward; "
             f"least budget {format_bytes(self.min_budget_bytes)}. {self.note}"
         )
+
+
+@dataclass(frozen=True)
+class PiecesPlan:
+    """The plans of a model that was captured in pieces, which keep one budget together.
+
+    Attributes:
+        budget_bytes: the activation budget asked for.
+        peak_bytes: the predicted peak of a step, over all ways through the model seen so far. At least the measured one, except
+            for what ops between the pieces hold only while they run.
+        store_all_peak_bytes: the same without recomputation, the 100 % of budgets given as shares.
+        min_budget_bytes: the least budget that can be met.
+        overhead: predicted time over the time without recomputation, minus one.
+        time_us: predicted time of forward and backward, in microseconds.
+        between_bytes: what ops between the pieces save for the backward pass or hand to a piece.
+        pieces: a plan for each call of a piece; branches follow each other.
+    """
+
+    budget_bytes: int
+    peak_bytes: int
+    store_all_peak_bytes: int
+    min_budget_bytes: int
+    overhead: float
+    time_us: float
+    between_bytes: int
+    pieces: list[Plan]
+
+    @property
+    def recomputed(self) -> list[str]:
+        """Name, call and module of each op that is computed again, piece by piece."""
+        return [op for piece in self.pieces for op in piece.recomputed]
+
+    @property
+    def kept(self) -> list[tuple[str, int, str]]:
+        """(name, bytes, module) of each value that is held from the forward to the backward pass, piece by piece."""
+        return [value for piece in self.pieces for value in piece.kept]
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(size for _, size, _ in self.kept)
+
+    def __str__(self) -> str:
+        share = self.peak_bytes / max(self.store_all_peak_bytes, 1)
+        return (
+            f"budget {format_bytes(self.budget_bytes)}, predicted peak {format_bytes(self.peak_bytes)} "
+            f"({share:.0%} of {format_bytes(self.store_all_peak_bytes)}), overhead {self.overhead:.1%}, "
+            f"{len(self.recomputed)} ops recomputed, {format_bytes(self.kept_bytes)} kept between forward and backward; "
+            f"least budget {format_bytes(self.min_budget_bytes)}. Planned in {len(self.pieces)} pieces; ops between them hold "
+            f"{format_bytes(self.between_bytes)}."
+        )

@@ -16,6 +16,7 @@ from rockmate.capture import Capture
 from rockmate.cost import measure_costs
 from rockmate.errors import BudgetError
 from rockmate.options import Budget, Options
+from rockmate.piece_options import PieceOption, PieceOptions, piece_options
 from rockmate.plan import CurvePoint, Plan, format_bytes
 
 _CURVES_KEPT = 32
@@ -29,13 +30,8 @@ def plan_capture(capture: Capture, options: Options, stages: dict[str, float]) -
     Raises:
         BudgetError: when the budget is no budget or can't be met; names the least one that can.
     """
-    start = time.perf_counter()
     graph = capture.training_graph
-    if options.cost == "measured":
-        measure_costs(capture, torch.device(graph.device), options.cache, options.on_progress)
-    else:
-        _planner.apply_roofline(graph, options.cost)
-    stages["costs"] = time.perf_counter() - start
+    _set_costs(capture, options, stages)
     start = time.perf_counter()
     curve = _curve_of(graph, options)
     stages["plan"] = time.perf_counter() - start
@@ -51,7 +47,26 @@ def plan_capture(capture: Capture, options: Options, stages: dict[str, float]) -
             f"recomputation). Ask for budget={least} or more",
             least,
         )
-    return chosen, _user_plan(capture, curve, chosen, budget_bytes, stages)
+    return chosen, _user_plan(graph, curve, chosen, budget_bytes, stages)
+
+
+def plan_piece(capture: Capture, options: Options, stages: dict[str, float]) -> PieceOptions:
+    """The ways to run a captured piece of a model; see :mod:`rockmate.piece_options`."""
+    _set_costs(capture, options, stages)
+    start = time.perf_counter()
+    found = piece_options(capture.training_graph, _curve_of(capture.training_graph, options))
+    stages["plan"] = time.perf_counter() - start
+    return found
+
+
+def _set_costs(capture: Capture, options: Options, stages: dict[str, float]) -> None:
+    start = time.perf_counter()
+    graph = capture.training_graph
+    if options.cost == "measured":
+        measure_costs(capture, torch.device(graph.device), options.cache, options.on_progress)
+    else:
+        _planner.apply_roofline(graph, options.cost)
+    stages["costs"] = time.perf_counter() - start
 
 
 def resolve_budget(budget: Budget, store_all_peak_bytes: int) -> int:
@@ -98,8 +113,12 @@ def _curve_of(graph: Any, options: Options) -> Any:
     return curve
 
 
-def _user_plan(capture: Capture, curve: Any, chosen: Any, budget_bytes: int, stages: dict[str, float]) -> Plan:
-    graph = capture.training_graph
+def plan_of_option(options: PieceOptions, option: PieceOption, budget_bytes: int) -> Plan:
+    """The user's view of the option chosen for a call of a piece."""
+    return _user_plan(options.graph, options.curve, option, budget_bytes, {})
+
+
+def _user_plan(graph: Any, curve: Any, chosen: Any, budget_bytes: int, stages: dict[str, float]) -> Plan:
     ops, values = graph.ops, graph.values
     actions, forward_end = chosen.schedule.actions, chosen.schedule.forward_end
     seen: set[int] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,16 +13,37 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from rockmate.capture import import_joint_graph
-from rockmate.emit import EmittedGraphs, emit, emit_on_demand
+from rockmate.capture import Capture, import_joint_graph
+from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.lower import lower
+from rockmate.meter import paused
 from rockmate.options import Options
+from rockmate.piece_options import PieceOption, PieceOptions
 from rockmate.plan import Plan
-from rockmate.planning import plan_capture
+from rockmate.planning import plan_capture, plan_piece
 from rockmate.tangents import drop_tangents
+from rockmate.tracing import quick_tracing
 
 log = logging.getLogger("rockmate")
+
+
+@dataclass(frozen=True)
+class PieceHooks:
+    """What a step that is a piece of a larger one has to ask and to tell (see :mod:`rockmate.pieces`).
+
+    Attributes:
+        goes_on: whether the model goes on after this piece.
+        option: the schedule to use; ``None`` to save what all late options save, and to choose one when the backward begins.
+        on_options: called with the options for a set of gradients.
+        on_backward: called when a backward pass begins, with the numbers of the gradients that came; gives the bytes that it
+            may take, ``None`` when there is no limit.
+    """
+
+    goes_on: bool
+    option: PieceOption | None
+    on_options: Callable[[frozenset[int], PieceOptions], None]
+    on_backward: Callable[[frozenset[int]], int | None]
 
 
 class StepPlan:
@@ -33,8 +55,15 @@ class StepPlan:
         observed: the tangents that arrived last; differs from ``expected`` when the model is trained through other outputs.
     """
 
-    def __init__(self, options: Options, parameters: frozenset[int], expected: frozenset[int] | None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        parameters: frozenset[int],
+        expected: frozenset[int] | None,
+        piece: PieceHooks | None = None,
+    ) -> None:
         self.options = options
+        self._piece = piece
         self._parameters = parameters  # which inputs of the graph are parameters
         self.expected = expected
         self.observed = expected
@@ -43,7 +72,10 @@ class StepPlan:
         self._joint: JointGraph | None = None
         self._emitted: EmittedGraphs | None = None
         self._num_tangents = 0
-        self._backward: dict[frozenset[int], Callable[[list[Any]], Any]] = {}
+        self._num_mutated_inputs = 0
+        self._primal_parameters: set[int] = set()
+        self._backward: dict[Any, Callable[[list[Any]], Any]] = {}
+        self._late: dict[frozenset[int], tuple[Capture, PieceOptions]] = {}
 
     def __deepcopy__(self, memo: Any) -> StepPlan:
         return self  # rides along in the metadata of graph modules that AOTAutograd copies
@@ -63,35 +95,49 @@ class StepPlan:
         tangents = [n for n in joint_module.graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
         self._num_tangents = len(tangents)
         if self.expected is None:
-            self.expected = _likely_tangents(tangents, self.options.tangents)
+            self.expected = _likely_tangents(
+                tangents, self.options.tangents, goes_on=self._piece is not None and self._piece.goes_on
+            )
         self.observed = self.expected
         descs = joint_module.graph.output_node().meta["desc"]
         joint = self._read(self.expected, num_fwd_outputs)
         self._joint = joint
-        capture = import_joint_graph(
-            joint,
-            num_mutated_inputs=sum(isinstance(desc, InputMutationAOTOutput) for desc in descs[:num_fwd_outputs]),
-            parameters={
-                index
-                for index, node in enumerate(joint.primals)
-                if getattr(node.meta.get("desc"), "idx", None) in self._parameters
-            },
-            name=self.options.name,
-        )
+        self._num_mutated_inputs = sum(isinstance(desc, InputMutationAOTOutput) for desc in descs[:num_fwd_outputs])
+        self._primal_parameters = {
+            index for index, node in enumerate(joint.primals) if getattr(node.meta.get("desc"), "idx", None) in self._parameters
+        }
+        capture = self._import(joint)
         stages["capture"] = time.perf_counter() - start
-        chosen, self.plan = plan_capture(capture, self.options, stages)
+        if self._piece is None:
+            chosen, self.plan = plan_capture(capture, self.options, stages)
+            schedule = chosen.schedule
+        else:
+            schedule = self._schedule_of_piece(capture, stages)
         start = time.perf_counter()
         everything = frozenset(range(self._num_tangents))
         full = joint if self.expected == everything else self._read(everything, num_fwd_outputs)
-        self._emitted = emit(joint, capture.storage_of, chosen.schedule.actions, chosen.schedule.forward_end, descs, full)
+        self._emitted = emit(joint, capture.storage_of, schedule.actions, schedule.forward_end, descs, full)
         forward = _make_graph_module(joint_module, self._emitted.forward)
         backward = _make_graph_module(joint_module, self._emitted.backward)
         forward.meta["rockmate"] = backward.meta["rockmate"] = self
         stages["emit"] = time.perf_counter() - start
-        if self.options.on_plan is not None:
-            self.options.on_plan(self.plan)
-        log.info("%s", self.plan)
+        if self.plan is not None:
+            if self.options.on_plan is not None:
+                self.options.on_plan(self.plan)
+            log.info("%s", self.plan)
         return forward, backward
+
+    def _import(self, joint: JointGraph) -> Capture:
+        return import_joint_graph(joint, self._num_mutated_inputs, self._primal_parameters, self.options.name)
+
+    def _schedule_of_piece(self, capture: Capture, stages: dict[str, float]) -> Any:
+        assert self._piece is not None and self.expected is not None
+        if self._piece.option is not None:
+            return self._piece.option.schedule
+        options = plan_piece(capture, self.options, stages)
+        self._late[self.expected] = capture, options
+        self._piece.on_options(self.expected, options)
+        return options.late[0].schedule
 
     def backward_program(self, planned: fx.GraphModule) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the backward pass: picks the program for the tangents that arrived."""
@@ -102,14 +148,35 @@ class StepPlan:
         def run(args: list[Any]) -> Any:
             first = len(args) - num_tangents
             arrived = frozenset(i for i in range(num_tangents) if args[first + i] is not None)
+            self.observed = arrived
+            within_bytes = self._piece.on_backward(arrived) if self._piece is not None else None
+            if self._late:
+                return self._late_program(arrived, within_bytes)(args)
             program = self._backward.get(arrived)
             if program is None:
                 program = self._backward[arrived] = self._lower_unexpected(arrived)
-            self.observed = arrived
             return program(args)
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
+
+    def _late_program(self, arrived: frozenset[int], within_bytes: int | None) -> Callable[[list[Any]], Any]:
+        """The backward pass that computes everything again, for the gradients that came and the bytes that are left."""
+        assert self._module is not None and self._joint is not None and self._emitted is not None and self._piece is not None
+        with paused(), quick_tracing():
+            if arrived not in self._late:
+                capture = self._import(self._read(arrived, len(self._joint.forward_outputs)))
+                options = plan_piece(capture, self.options, {})
+                self._late[arrived] = capture, options
+                self._piece.on_options(arrived, options)
+            capture, options = self._late[arrived]
+            option = options.late[0] if within_bytes is None else options.late_within(within_bytes)
+            key = arrived, id(option)
+            program = self._backward.get(key)
+            if program is None:
+                graph = emit_late(capture.joint, capture.storage_of, option.schedule, self._emitted)
+                program = self._backward[key] = lower(_make_graph_module(self._module, graph))
+        return program
 
     def _lower_unexpected(self, arrived: frozenset[int]) -> Callable[[list[Any]], Any]:
         assert self._module is not None and self._joint is not None and self._emitted is not None
@@ -126,10 +193,15 @@ class StepPlan:
         return read_joint_graph(kept, num_forward_outputs, stand_for)
 
 
-def _likely_tangents(tangents: list[fx.Node], wanted: str) -> frozenset[int]:
-    """Which gradients will come: those of the scalars if there are any (a loss beside logits and caches), else all."""
+def _likely_tangents(tangents: list[fx.Node], wanted: str, goes_on: bool) -> frozenset[int]:
+    """Which gradients will come: those of the scalars if there are any (a loss beside logits and caches), else all.
+
+    When the model goes on after these ops it is the other way round: scalars were made to be looked at (``item()``).
+    """
     everything = frozenset(range(len(tangents)))
     if wanted == "all":
         return everything
     scalars = [i for i, node in enumerate(tangents) if isinstance(v := node.meta.get("val"), torch.Tensor) and v.dim() == 0]
+    if goes_on:
+        return everything.difference(scalars) or everything
     return frozenset(scalars) or everything

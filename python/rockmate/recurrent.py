@@ -1,0 +1,211 @@
+"""Trace LSTM, GRU and RNN layers as the kernels that plain PyTorch runs.
+
+Under tracing, PyTorch swaps these layers for Python decompositions made for inference: on the CPU, that of an LSTM calls
+oneDNN's kernel without the workspace that its backward pass reads, and others may round differently from the layers themselves.
+Here the layers are traced through their own C++ code instead; for the one that hides behind a check of real memory, oneDNN's
+LSTM, the few lines around its kernel are written out. That kernel makes its workspace only where gradients are enabled, which
+they are not inside of a compiled step: it is called as an op of our own that enables them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey
+
+_aten = torch.ops.aten
+_KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+_LAYERS = (
+    _aten.lstm.data,
+    _aten.gru.input,
+    _aten.gru.data,
+    _aten.rnn_tanh.input,
+    _aten.rnn_tanh.data,
+    _aten.rnn_relu.input,
+    _aten.rnn_relu.data,
+)
+_ONEDNN_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_ONEDNN_LSTM = 2  # ideep::rnn_kind::LSTM
+
+_library = torch.library.Library("rockmate", "FRAGMENT")
+_library.define(
+    "onednn_lstm_layer(Tensor input, Tensor w0, Tensor w1, Tensor w2, Tensor w3, Tensor hx, Tensor cx, bool reverse, "
+    "int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, bool train) "
+    "-> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def _kernel_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Our op's arguments as oneDNN's kernel takes them."""
+    return (*arguments[:8], [], _ONEDNN_LSTM, *arguments[8:])
+
+
+@torch.library.impl(_library, "onednn_lstm_layer", "CPU")
+def _run_layer(*arguments: Any) -> tuple[Tensor, ...]:
+    with torch._C._AutoDispatchBelowAutograd(), torch.enable_grad():
+        return _aten.mkldnn_rnn_layer.default(*_kernel_arguments(arguments))  # type: ignore[no-any-return]
+
+
+@torch.library.impl(_library, "onednn_lstm_layer", "Meta")
+def _trace_layer(*arguments: Any) -> tuple[Tensor, ...]:
+    """The workspace is traced as empty, its size is oneDNN's to choose: what it takes is found when costs are measured."""
+    return _aten.mkldnn_rnn_layer.default(*_kernel_arguments(arguments))  # type: ignore[no-any-return]
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*inputs[:7], *output)
+    ctx.constants = inputs[7:]
+
+
+def _layer_backward(ctx: Any, grad_output: Any, grad_hidden: Any, grad_cell: Any, _: Any) -> tuple[Any, ...]:
+    *inputs, output, hidden, cell, workspace = ctx.saved_tensors
+    reverse, hidden_size, num_layers, has_biases, bidirectional, batch_first, train = ctx.constants
+    if grad_output is None and grad_hidden is None and grad_cell is None:
+        return (None,) * 14
+    gradients = _aten.mkldnn_rnn_layer_backward.default(
+        *inputs,
+        output,
+        hidden,
+        cell,
+        grad_output,
+        grad_hidden,
+        grad_cell,
+        reverse,
+        _ONEDNN_LSTM,
+        hidden_size,
+        num_layers,
+        has_biases,
+        train,
+        bidirectional,
+        [],
+        batch_first,
+        workspace,
+    )
+    return (*gradients, *(None,) * 7)
+
+
+torch.library.register_autograd("rockmate::onednn_lstm_layer", _layer_backward, setup_context=_save_for_backward, lib=_library)
+
+_lock = threading.RLock()
+_depth = 0
+_saved: dict[Any, dict[Any, Any]] = {}
+
+
+@contextmanager
+def recurrent_layers() -> Iterator[None]:
+    """Trace recurrent layers as plain PyTorch runs them. Nests, and may be entered by several threads."""
+    global _depth
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            _install()
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                _restore()
+
+
+def _install() -> None:
+    for op in (*_LAYERS, _aten.lstm.input):
+        _saved[op] = {key: op.py_kernels.pop(key) for key in _KEYS if key in op.py_kernels}
+        op._dispatch_cache.clear()
+    for key in _saved[_aten.lstm.input]:
+        _aten.lstm.input.py_kernels[key] = _lstm
+
+
+def _restore() -> None:
+    for op, kernels in _saved.items():
+        op.py_kernels.update(kernels)
+        op._dispatch_cache.clear()
+    _saved.clear()
+
+
+def _lstm(
+    input: Tensor,
+    hx: list[Tensor],
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    arguments = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    if not _runs_in_onednn(input, hx, params):
+        return _aten.lstm.input.decompose(*arguments)  # type: ignore[no-any-return]
+    return _onednn_lstm(*arguments)
+
+
+def _runs_in_onednn(input: Tensor, hx: list[Tensor], params: list[Tensor]) -> bool:
+    """Mirrors ``use_mkldnn`` and ``lstm`` in ATen's ``native/RNN.cpp``."""
+    has_projections = hx[0].size(2) != hx[1].size(2)
+    return (
+        torch._C._has_mkldnn
+        and torch._C._get_mkldnn_enabled()
+        and all(tensor.device.type == "cpu" for tensor in (input, *hx, *params))
+        and input.dtype in _ONEDNN_DTYPES
+        and input.numel() != 0
+        and not has_projections
+    )
+
+
+def _onednn_lstm(
+    input: Tensor,
+    hx: list[Tensor],
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mirrors ``mkldnn_rnn`` in ATen's ``native/mkldnn/RNN.cpp``: one call of the kernel for each layer and direction."""
+    if batch_first:
+        input = input.transpose(0, 1)
+    input = input.contiguous()
+    hidden, cell = hx[0].contiguous(), hx[1].contiguous()
+    hidden_size = hidden.size(2)
+    directions = 2 if bidirectional else 1
+    per_layer = 4 if has_biases else 2
+    last_hidden: list[Tensor] = []
+    last_cell: list[Tensor] = []
+    layer_input = input
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            index = layer * directions + direction
+            weights = params[index * per_layer : (index + 1) * per_layer]
+            if not has_biases:
+                weights = [*weights, torch.zeros_like(weights[0]), torch.zeros_like(weights[1])]  # not looked at
+            result = torch.ops.rockmate.onednn_lstm_layer.default(
+                layer_input,
+                *weights,
+                hidden[index],
+                cell[index],
+                direction > 0,
+                hidden_size,
+                num_layers,
+                has_biases,
+                bidirectional,
+                batch_first,
+                train,
+            )
+            outputs.append(result[0])
+            last_hidden.append(result[1])
+            last_cell.append(result[2])
+        layer_input = outputs[0] if directions == 1 else torch.cat(outputs, -1)
+        if dropout != 0 and train and layer < num_layers - 1:
+            layer_input = torch.dropout(layer_input, dropout, True)
+    output = layer_input.transpose(0, 1) if batch_first else layer_input
+    return output, torch.stack(last_hidden), torch.stack(last_cell)
