@@ -61,7 +61,7 @@ IMAGE_OPS: dict[str, Callable[[Tensor], Tensor]] = {
     "dropout1d": lambda h: F.dropout1d(h.flatten(2)).view_as(h),
     "dropout2d": lambda h: F.dropout2d(h, 0.3),
     "dropout3d": lambda h: F.dropout3d(h[:, :, None]).squeeze(2),
-    "fractional max pooling": lambda h: F.fractional_max_pool2d(h, 2, output_ratio=0.5),
+    "fractional max pooling": lambda h: F.fractional_max_pool2d(h, 2, output_ratio=(0.5, 0.5)),
 }
 
 
