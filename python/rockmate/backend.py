@@ -17,6 +17,7 @@ from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from rockmate.checks import check_dynamo_graph
+from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
 from rockmate.eager_kernels import eager_kernels
 from rockmate.lower import lower
 from rockmate.meter import paused
@@ -42,6 +43,10 @@ def capture_only() -> Iterator[None]:
         yield
     finally:
         _local.capture_only = False
+
+
+def capturing_only() -> bool:
+    return getattr(_local, "capture_only", False)
 
 
 def rockmate_backend(
@@ -150,6 +155,7 @@ def _parameters(inputs: Sequence[Any]) -> frozenset[int]:
 
 
 def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Callable[..., Any]:
+    spell_out_draws(gm)
     # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
     # setting keeps draws whose result nobody reads: they move the random stream.
     with (
@@ -165,7 +171,7 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
             bw_compiler=_compile_backward,
             inference_compiler=lower_inference,
             partition_fn=step.partition,
-            decompositions={},
+            decompositions=DECOMPOSITIONS,
         )(gm, list(inputs))
     return compiled  # type: ignore[no-any-return]
 
@@ -187,7 +193,7 @@ class _CompiledGraph:
         self._run = _compile(self._gm, inputs, self._step)
 
     def __call__(self, *args: Any) -> Any:
-        if getattr(_local, "capture_only", False):
+        if capturing_only():
             raise CaptureOnly
         if self._step.observed != self._step.expected:
             self._compile(args, self._step.observed)
