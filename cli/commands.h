@@ -29,6 +29,10 @@ int plan(const PlanSettings& settings, const std::string& budget, const std::str
 // Every plan of the graph: what each budget costs.
 int curve(const PlanSettings& settings);
 
+// Several planners on several budgets of one graph, side by side. Both lists are separated by commas; no planners are all of
+// them. The time limit is for each pair. Ctrl-C ends it with what is done by then.
+int compare(const PlanSettings& settings, const std::string& budgets, const std::string& planners);
+
 struct SimulateSettings {
   std::string graph_path, schedule_path, device;
   bool json = false;

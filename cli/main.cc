@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
 
   PlanSettings settings;
   std::string budget, output, schedule, shown;
+  std::string budgets = "90%,80%,70%,60%,50%,40%,30%,20%,10%", compared;
   int status = kDone;
 
   CLI::App* plan_command = app.add_subcommand("plan", "Plan a graph for one budget");
@@ -52,6 +53,13 @@ int run(int argc, char** argv) {
   plan_command->add_option("-o,--output", output, "Write the schedule to this file");
   plan_command->add_flag("--json", settings.json, "Print the figures as JSON");
   plan_command->callback([&] { status = plan(settings, budget, output); });
+
+  CLI::App* compare_command = app.add_subcommand("compare", "Planners side by side: the overhead of each at each budget");
+  add_planner_options(compare_command, settings);
+  compare_command->add_option("--budgets", budgets, "Budgets, separated by commas")->capture_default_str();
+  compare_command->add_option("--planners", compared, "Planners, separated by commas; without it all of them");
+  compare_command->add_flag("--json", settings.json, "Print all figures of each pair as JSON");
+  compare_command->callback([&] { status = compare(settings, budgets, compared); });
 
   CLI::App* import_command = app.add_subcommand("import", "Read a published graph (NetworkX node-link JSON)");
   import_command->add_option("FILE", shown, "Graph in node-link form")->required();

@@ -53,23 +53,6 @@ void print_curve_facts(const PlanCurve& curve) {
 
 namespace {
 
-ordered_json to_json(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain) {
-  const auto or_null = [](bool known, auto value) { return known ? ordered_json(value) : ordered_json(nullptr); };
-  ordered_json object = {{"status", name_of(result.status)}, {"planner", planner}, {"budget_bytes", budget_bytes}};
-  const bool has_plan = result.plan.has_value();
-  object["peak_bytes"] = or_null(has_plan, has_plan ? result.plan->peak_bytes : 0);
-  object["store_all_peak_bytes"] = plain.peak_bytes;
-  object["store_all_time"] = plain.time_us;
-  object["time"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
-  object["overhead"] = or_null(has_plan, has_plan ? result.plan->overhead : 0);
-  object["lower_bound"] = or_null(std::isfinite(result.lower_bound), result.lower_bound);
-  object["min_budget_bytes"] = or_null(result.min_budget_bytes > 0, result.min_budget_bytes);
-  object["num_recomputed"] = or_null(has_plan, has_plan ? result.plan->num_recomputed : 0);
-  object["plan_seconds"] = result.plan_seconds;
-  object["note"] = result.note;
-  return object;
-}
-
 void print(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain) {
   const auto percent = [&](Bytes bytes) {
     return 100.0 * static_cast<double>(bytes) / static_cast<double>(std::max<Bytes>(plain.peak_bytes, 1));

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "rockmate/cost/roofline.h"
 #include "rockmate/graph/file.h"
@@ -74,15 +76,33 @@ PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options)
 }
 
 PlannerResult run_with_progress(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
-                                PlannerOptions options) {
+                                PlannerOptions options, const std::string& prefix) {
   ProgressBar bar;
   std::atomic<bool> stop{false};
   options.on_progress = [&](const Progress& progress) {
-    bar.draw(progress);
+    bar.draw({prefix + progress.stage, progress.done});
     if (interrupted) stop = true;
     return !interrupted;
   };
   return run_planner(planner, graph, budget_bytes, PlannerContext(options, &stop));
+}
+
+nlohmann::ordered_json to_json(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain) {
+  using nlohmann::ordered_json;
+  const auto or_null = [](bool known, auto value) { return known ? ordered_json(value) : ordered_json(nullptr); };
+  ordered_json object = {{"status", name_of(result.status)}, {"planner", planner}, {"budget_bytes", budget_bytes}};
+  const bool has_plan = result.plan.has_value();
+  object["peak_bytes"] = or_null(has_plan, has_plan ? result.plan->peak_bytes : 0);
+  object["store_all_peak_bytes"] = plain.peak_bytes;
+  object["store_all_time"] = plain.time_us;
+  object["time"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
+  object["overhead"] = or_null(has_plan, has_plan ? result.plan->overhead : 0);
+  object["lower_bound"] = or_null(std::isfinite(result.lower_bound), result.lower_bound);
+  object["min_budget_bytes"] = or_null(result.min_budget_bytes > 0, result.min_budget_bytes);
+  object["num_recomputed"] = or_null(has_plan, has_plan ? result.plan->num_recomputed : 0);
+  object["plan_seconds"] = result.plan_seconds;
+  object["note"] = result.note;
+  return object;
 }
 
 void tell_infeasible(const PlannerResult& result, const std::string& planner, const std::string& budget, Bytes budget_bytes,

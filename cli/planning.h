@@ -1,6 +1,8 @@
 // What the subcommands that plan have in common.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cli/commands.h"
 #include "rockmate/planners/planners.h"
 
@@ -12,9 +14,12 @@ TrainingGraph load_graph(const std::string& path, const std::string& device);
 // plan_curve with a progress bar on standard error when that is a terminal. Ctrl-C makes it throw Interrupted.
 PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options);
 
-// run_planner with a progress bar. Ctrl-C makes the planner return the best that it has.
+// run_planner with a progress bar, its stages named after `prefix`. Ctrl-C makes the planner return the best that it has.
 PlannerResult run_with_progress(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
-                                PlannerOptions options);
+                                PlannerOptions options, const std::string& prefix = "");
+
+// All that is known of a result: what `rockmate plan --json` prints. `plain` is the step without recomputation.
+nlohmann::ordered_json to_json(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain);
 
 // Tells on standard error that there is no plan, and what the least budget is.
 void tell_infeasible(const PlannerResult& result, const std::string& planner, const std::string& budget, Bytes budget_bytes,

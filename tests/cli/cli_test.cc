@@ -53,7 +53,7 @@ const std::string kChain = std::string(ROCKMATE_SOURCE_DIR) + "/tests/graphs/cha
 TEST_CASE("help and version are no errors") {
   CHECK(rockmate_command("--help").status == 0);
   CHECK(rockmate_command("--version").output.starts_with("rockmate 0."));
-  for (const char* command : {"plan", "curve", "simulate", "show", "report"}) {
+  for (const char* command : {"plan", "compare", "curve", "simulate", "show", "report"}) {
     const Outcome outcome = rockmate_command(std::string(command) + " --help");
     CHECK(outcome.status == 0);
     CHECK(outcome.output.find("Usage:") != std::string::npos);
@@ -85,6 +85,35 @@ TEST_CASE("a plan within the budget is written, simulated and shown") {
   CHECK(rockmate_command("report " + kChain + " --budget 0.9 --device a100 -o " + page).status == 0);
 }
 
+TEST_CASE("planners side by side: a row for each, and all that plan tells of each pair") {
+  const Outcome table = rockmate_command("compare " + kChain + " --planners store-all,chen-sqrt --budgets 100%,404,300");
+  REQUIRE(table.status == 0);
+  CHECK(table.output.find("chen-sqrt") != std::string::npos);
+  CHECK(table.output.find("404") != std::string::npos);
+
+  const Outcome outcome =
+      rockmate_command("compare " + kChain + " --planners store-all,chen-sqrt --budgets '100%, 404' --json");
+  REQUIRE(outcome.status == 0);
+  const auto document = nlohmann::json::parse(outcome.output);
+  CHECK(document["complete"] == true);
+  CHECK(document["store_all_peak_bytes"] == 504);
+  REQUIRE(document["results"].size() == 4);
+  for (const auto& result : document["results"]) {
+    const Outcome alone = rockmate_command("plan " + kChain + " --planner " + result["planner"].get<std::string>() +
+                                           " --json --budget " + result["budget_bytes"].dump());
+    // Where there is no plan, a line on standard error follows or precedes.
+    const std::size_t begin = alone.output.find('{'), end = alone.output.rfind('}');
+    REQUIRE(end != std::string::npos);
+    auto planned = nlohmann::json::parse(alone.output.substr(begin, end + 1 - begin));
+    planned["plan_seconds"] = result["plan_seconds"];
+    CHECK(planned == result);
+  }
+  CHECK(document["results"][0]["status"] == "optimal");
+  CHECK(document["results"][1]["status"] == "infeasible");
+  CHECK(document["results"][1]["overhead"].is_null());
+  CHECK(document["results"][3]["peak_bytes"] <= 404);
+}
+
 TEST_CASE("a budget that can't be met: status 1, the least one named, nothing written") {
   const Folder folder;
   const Outcome outcome = rockmate_command("plan " + kChain + " -b 300 -o " + folder.file("schedule.json"));
@@ -108,7 +137,8 @@ TEST_CASE("bad input: status 2 and one line that says what") {
        {std::string(), std::string("bogus"), "plan " + kChain, "plan " + kChain + " -b abc", "plan " + kChain + " -b -5",
         "plan " + kChain + " -b 50% --device tpu", "plan " + folder.file("missing.json") + " -b 50%",
         "plan " + folder.file("cut.json") + " -b 50%", "show " + folder.file("cut.json"), "simulate " + kChain + " " + kChain,
-        "report " + kChain + " -o " + folder.file("no/such/page.html")}) {
+        "compare " + kChain + " --budgets 50%,,30%", "compare " + kChain + " --budgets 50%,abc",
+        "compare " + kChain + " --planners rotro", "report " + kChain + " -o " + folder.file("no/such/page.html")}) {
     CAPTURE(arguments);
     const Outcome outcome = rockmate_command(arguments);
     CHECK(outcome.status == 2);

@@ -64,6 +64,9 @@ class Partitioner {
     for (OpId op = 0; op < num_forward_; ++op) {
       if (graph.ops[op].recomputable && is_banned(graph.ops[op]) && op_distance_[op] < kFar) banned_.push_back(op);
     }
+    // The knapsack keeps what comes first: of equal ops the latest, which the backward pass reads first.
+    std::sort(banned_.begin(), banned_.end(),
+              [&](OpId a, OpId b) { return output_bytes(a) != output_bytes(b) ? output_bytes(a) > output_bytes(b) : a > b; });
   }
 
   const std::vector<OpId>& banned() const { return banned_; }

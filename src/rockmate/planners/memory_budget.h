@@ -20,7 +20,8 @@
 // Departures. Without Inductor nothing is fused, so the bans that guess at fusion (used far apart, long fusible chains,
 // materialised in the backward pass) and the double price of values that are never materialised are left out: what PyTorch
 // calls the aggressive end is the upper end here, and store-all beyond it. Compute-intensive is what has flops; in a graph
-// without any, every op. Ops with side effects stay banned, and values that leave the step are saved for nothing.
+// without any, every op. Of ops that are equal to the
+// knapsack the latest stay banned. Ops with side effects stay banned, and values that leave the step are saved for nothing.
 #pragma once
 
 #include "rockmate/planners/planners.h"
