@@ -15,6 +15,7 @@ from torch.fx._lazy_graph_module import _make_graph_module
 
 from rockmate.capture import Capture, import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
+from rockmate.fallback import on_demand_sequence
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.lower import lower
 from rockmate.meter import paused
@@ -106,7 +107,9 @@ class StepPlan:
         self._primal_parameters = {
             index for index, node in enumerate(joint.primals) if getattr(node.meta.get("desc"), "idx", None) in self._parameters
         }
-        capture = self._import(joint)
+        everything = frozenset(range(self._num_tangents))
+        full = joint if self.expected == everything else self._read(everything, num_fwd_outputs)
+        capture = self._import(joint, full)
         stages["capture"] = time.perf_counter() - start
         if self._piece is None:
             chosen, self.plan = plan_capture(capture, self.options, stages)
@@ -114,8 +117,6 @@ class StepPlan:
         else:
             schedule = self._schedule_of_piece(capture, stages)
         start = time.perf_counter()
-        everything = frozenset(range(self._num_tangents))
-        full = joint if self.expected == everything else self._read(everything, num_fwd_outputs)
         self._emitted = emit(joint, capture.storage_of, schedule.actions, schedule.forward_end, descs, full)
         forward = _make_graph_module(joint_module, self._emitted.forward)
         backward = _make_graph_module(joint_module, self._emitted.backward)
@@ -127,8 +128,12 @@ class StepPlan:
             log.info("%s", self.plan)
         return forward, backward
 
-    def _import(self, joint: JointGraph) -> Capture:
-        return import_joint_graph(joint, self._num_mutated_inputs, self._primal_parameters, self.options.name)
+    def _import(self, joint: JointGraph, full: JointGraph | None = None) -> Capture:
+        held: list[str] = []
+        if full is not None and full is not joint:
+            _, lacking = on_demand_sequence(full, (), ())  # what can't be computed again for gradients that come unplanned
+            held = lacking.nodes
+        return import_joint_graph(joint, self._num_mutated_inputs, self._primal_parameters, self.options.name, held)
 
     def _schedule_of_piece(self, capture: Capture, stages: dict[str, float]) -> Any:
         assert self._piece is not None and self.expected is not None

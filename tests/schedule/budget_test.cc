@@ -6,6 +6,14 @@
 
 using namespace rockmate;
 
+TEST_CASE("a whole share is exact: 100 % of any number of bytes are those bytes") {
+  for (Bytes bytes = 1; bytes < 5000; ++bytes) {
+    CHECK(parse_budget("100%", bytes) == bytes);
+    CHECK(parse_budget("1.0", bytes) == bytes);
+    CHECK(parse_budget("50%", 2 * bytes) == bytes);
+  }
+}
+
 TEST_CASE("budgets as users write them") {
   constexpr Bytes kPeak = 1001;
   const struct {

@@ -59,8 +59,9 @@ Bytes parse_budget(const std::string& text, Bytes store_all_peak_bytes) {
   const bool bare_share = unit.empty() && has_point;
   if (bare_share && number > 1) fail(text, "is a share of more than 1, or lacks a unit");
   const bool share = bare_share || unit == "%";
-  if (share) factor *= static_cast<double>(store_all_peak_bytes);
-  const double bytes = std::floor(number * factor);
+  // Multiplied first: 29 bytes times 100 over 100 are 29, times 0.01 times 100 they would be a byte less.
+  const double whole = static_cast<double>(store_all_peak_bytes);
+  const double bytes = std::floor(unit == "%" ? number * whole / 100 : bare_share ? number * whole : number * factor);
   if (!share && bytes < 1) fail(text, "is less than one byte");
   if (bytes >= 0x1p63) fail(text, "is more bytes than any machine has");
   return static_cast<Bytes>(bytes);
