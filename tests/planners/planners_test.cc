@@ -27,6 +27,7 @@ const std::vector<Case> kCases = {
     {"chen-recursive", true},
     {"rotor", false},
     {"rotor-layers", false},
+    {"checkmate", true},
     {"memory-budget", true},
     {"rockmate", true},
     {"auto", true},

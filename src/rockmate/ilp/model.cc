@@ -27,6 +27,10 @@ void Model::add_row(const std::vector<Term>& terms, double lower, double upper) 
   row_upper_.push_back(upper);
 }
 
+bool Model::has_integers() const {
+  return std::any_of(integer_.begin(), integer_.end(), [](std::int32_t type) { return type == kHighsVarTypeInteger; });
+}
+
 Outcome Model::empty_outcome() const {
   for (int row = 0; row < num_rows(); ++row) {
     if (row_lower_[row] > 0 || row_upper_[row] < 0) return {Status::kInfeasible, kInfinity, kInfinity, {}};
@@ -50,15 +54,17 @@ class Highs {
     Highs_setDoubleOptionValue(handle_, "time_limit", std::max(options.time_limit_s, 0.0));
     Highs_setIntOptionValue(handle_, "mip_max_nodes", options.node_limit);
     Highs_setDoubleOptionValue(handle_, "mip_rel_gap", options.relative_gap);
-    pass(model);
-    set_start(options.start);
+    const bool is_linear = options.relax || !model.has_integers();
+    pass(model, is_linear);
+    if (!is_linear) set_start(options.start);
     if (options.stop != nullptr) {
       Highs_setCallback(handle_, &Highs::on_callback, const_cast<std::atomic<bool>*>(options.stop));
       Highs_startCallback(handle_, kHighsCallbackMipInterrupt);
       Highs_startCallback(handle_, kHighsCallbackSimplexInterrupt);
+      Highs_startCallback(handle_, kHighsCallbackIpmInterrupt);
     }
     if (Highs_run(handle_) == kHighsStatusError) return {};
-    return outcome(model);
+    return outcome(model, is_linear);
   }
 
  private:
@@ -76,15 +82,23 @@ class Highs {
     if (!start.empty()) Highs_setSparseSolution(handle_, static_cast<HighsInt>(start.size()), index.data(), value.data());
   }
 
-  void pass(const Model& model) {
+  void pass(const Model& model, bool is_linear) {
     static_assert(sizeof(HighsInt) == sizeof(std::int32_t));
-    Highs_passMip(handle_, model.num_variables(), model.num_rows(), static_cast<HighsInt>(model.index_.size()),
-                  kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0.0, model.cost_.data(), model.lower_.data(),
-                  model.upper_.data(), model.row_lower_.data(), model.row_upper_.data(), model.row_start_.data(),
-                  model.index_.data(), model.coefficient_.data(), model.integer_.data());
+    const auto nonzeros = static_cast<HighsInt>(model.index_.size());
+    const int columns = model.num_variables(), rows = model.num_rows();
+    if (is_linear) {
+      Highs_passLp(handle_, columns, rows, nonzeros, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0.0, model.cost_.data(),
+                   model.lower_.data(), model.upper_.data(), model.row_lower_.data(), model.row_upper_.data(),
+                   model.row_start_.data(), model.index_.data(), model.coefficient_.data());
+    } else {
+      Highs_passMip(handle_, columns, rows, nonzeros, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0.0,
+                    model.cost_.data(), model.lower_.data(), model.upper_.data(), model.row_lower_.data(),
+                    model.row_upper_.data(), model.row_start_.data(), model.index_.data(), model.coefficient_.data(),
+                    model.integer_.data());
+    }
   }
 
-  Outcome outcome(const Model& model) {
+  Outcome outcome(const Model& model, bool is_linear) {
     Outcome result;
     const HighsInt model_status = Highs_getModelStatus(handle_);
     if (model_status == kHighsModelStatusInfeasible) {
@@ -94,13 +108,14 @@ class Highs {
     }
     HighsInt solution_status = kHighsSolutionStatusNone;
     Highs_getIntInfoValue(handle_, "primal_solution_status", &solution_status);
-    Highs_getDoubleInfoValue(handle_, "mip_dual_bound", &result.bound);
+    if (!is_linear) Highs_getDoubleInfoValue(handle_, "mip_dual_bound", &result.bound);
     if (solution_status == kHighsSolutionStatusFeasible) {
       result.values.resize(model.num_variables());
       std::vector<double> row_values(model.num_rows());
       Highs_getSolution(handle_, result.values.data(), nullptr, row_values.data(), nullptr);
       result.objective = Highs_getObjectiveValue(handle_);
       result.status = model_status == kHighsModelStatusOptimal ? Status::kOptimal : Status::kFeasible;
+      if (is_linear && result.status == Status::kOptimal) result.bound = result.objective;
     }
     return result;
   }

@@ -41,9 +41,13 @@ class Model {
   int add_continuous(double lower, double upper, double cost = 0) { return add_variable(lower, upper, cost, false); }
   // lower <= sum of terms <= upper; each variable at most once in the terms.
   void add_row(const std::vector<Term>& terms, double lower, double upper);
+  // Sets a variable that has been added.
+  void fix(int variable, double value) { lower_[variable] = upper_[variable] = value; }
 
   int num_variables() const { return static_cast<int>(cost_.size()); }
   int num_rows() const { return static_cast<int>(row_lower_.size()); }
+  std::int64_t num_nonzeros() const { return static_cast<std::int64_t>(index_.size()); }
+  bool has_integers() const;
   // Of a model without variables: every row is a comparison with 0.
   Outcome empty_outcome() const;
 
@@ -62,6 +66,7 @@ struct SolveOptions {
   double time_limit_s = 60;
   int node_limit = 5000;                    // branch-and-bound nodes: a limit that does not depend on the machine's load
   double relative_gap = 1e-3;               // called optimal at this distance from the bound
+  bool relax = false;                       // solve the linear relaxation: every variable continuous
   std::vector<Term> start;                  // values to begin from, at least for the binaries; empty for none
   const std::atomic<bool>* stop = nullptr;  // polled during the solve; true ends it like a time limit
 };

@@ -7,6 +7,7 @@
 
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/auto.h"
+#include "rockmate/planners/checkmate.h"
 #include "rockmate/planners/chen.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/memory_budget.h"
@@ -23,7 +24,9 @@ const std::array kPlanners = {
     PlannerEntry{"chen-recursive", "Chen et al. 2016, arXiv 1604.06174", "segments within segments: logarithmic memory",
                  chen_recursive},
     PlannerEntry{"rotor", "Beaumont et al. 2019, arXiv 1911.13214", "a chain whose blocks keep all or nothing, optimal", rotor},
-    PlannerEntry{"rotor-layers", "Beaumont et al. 2019, arXiv 1911.13214", "the same with whole layers as blocks", rotor_layers},
+    PlannerEntry{"rotor-layers", "Beaumont et al. 2019, arXiv 1911.13214", "the same with whole layers as blocks",
+                 rotor_layers},
+    PlannerEntry{"checkmate", "Jain et al. 2019, arXiv 1910.02653", "the whole graph as one integer program", checkmate, false},
     PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
