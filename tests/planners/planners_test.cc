@@ -25,6 +25,7 @@ const std::vector<Case> kCases = {
     {"store-all", false},
     {"chen-sqrt", true},
     {"chen-recursive", true},
+    {"kusumoto", true},
     {"rotor", false},
     {"rotor-layers", false},
     {"checkmate", true},

@@ -9,6 +9,7 @@
 #include "rockmate/planners/auto.h"
 #include "rockmate/planners/checkmate.h"
 #include "rockmate/planners/chen.h"
+#include "rockmate/planners/kusumoto.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/memory_budget.h"
 #include "rockmate/planners/rockmate.h"
@@ -23,6 +24,8 @@ const std::array kPlanners = {
     PlannerEntry{"chen-sqrt", "Chen et al. 2016, arXiv 1604.06174", "checkpoints segments of about equal size", chen_sqrt},
     PlannerEntry{"chen-recursive", "Chen et al. 2016, arXiv 1604.06174", "segments within segments: logarithmic memory",
                  chen_recursive},
+    PlannerEntry{"kusumoto", "Kusumoto et al. 2019, arXiv 1905.11722", "checkpoints along the best sequence of lower sets",
+                 kusumoto},
     PlannerEntry{"rotor", "Beaumont et al. 2019, arXiv 1911.13214", "a chain whose blocks keep all or nothing, optimal", rotor},
     PlannerEntry{"rotor-layers", "Beaumont et al. 2019, arXiv 1911.13214", "the same with whole layers as blocks",
                  rotor_layers},
