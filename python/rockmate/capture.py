@@ -49,11 +49,12 @@ def import_joint_graph(
     value_ids: dict[int, int] = {}
     storage_of: list[int] = []
     device = _device_of(joint)
-    nbytes = {  # what is kept on the host beside an accelerator costs none of its memory
-        key: tensor.untyped_storage().nbytes() if tensor.device == device else 0
-        for node in joint.storages
-        for key, tensor in zip(joint.keys_of(node), tensor_leaves(node.meta.get("val")), strict=True)
-    }
+    nbytes: dict[int, int] = {}
+    for node in joint.storages:
+        for key, tensor in zip(joint.keys_of(node), tensor_leaves(node.meta.get("val")), strict=True):
+            size = extent_bytes(tensor) if node in joint.tangents else tensor.untyped_storage().nbytes()
+            # What is kept on the host beside an accelerator costs none of its memory.
+            nbytes.setdefault(key, size if tensor.device == device else 0)
 
     def add_value(key: int, name: str, kind: str, producer: int = -1) -> int:
         if key not in value_ids:
@@ -121,6 +122,14 @@ def import_joint_graph(
         }
     )
     return Capture(joint, _planner.TrainingGraph.from_json(text), value_ids, storage_of)
+
+
+def extent_bytes(tensor: torch.Tensor) -> int:
+    """Bytes from the tensor's first element to its last."""
+    if tensor.numel() == 0:
+        return 0
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return span * tensor.element_size()
 
 
 def _device_of(joint: JointGraph) -> torch.device:

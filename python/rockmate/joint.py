@@ -98,9 +98,15 @@ class JointGraph:
     # recomputed ops, which ignore what is in them.
     run_once: set[fx.Node] = field(default_factory=set)
     stand_ins: set[fx.Node] = field(default_factory=set)
+    # For tangents and what looks at them: which storage a traced one stands for, see _tell_tangents_apart.
+    renamed: dict[fx.Node, dict[int, int]] = field(default_factory=dict)
 
     def keys_of(self, node: fx.Node) -> list[int]:
         """The storage of each tensor that the node gives, in order."""
+        renamed = self.renamed.get(node, {})
+        return [renamed.get(key, key) for key in self.traced_keys_of(node)]
+
+    def traced_keys_of(self, node: fx.Node) -> list[int]:
         keys = (_storage_key(tensor, node) for tensor in tensor_leaves(node.meta.get("val")))
         return [self.stand_for.get(key, key) for key in keys]
 
@@ -123,6 +129,7 @@ def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[
     outputs: list[Any] = list(graph.output_node().args[0])  # type: ignore[arg-type]
     joint = JointGraph(graph, stand_for or {}, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:])
 
+    _tell_tangents_apart(joint)
     after_tangent = _reached_from(graph, tangents)
     needed = _ancestors(
         [node for node in outputs if isinstance(node, fx.Node)]
@@ -155,6 +162,24 @@ def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[
     joint.run_once = {node for node in joint.ops if has_side_effects(node)}
     _protect_mutated_inputs(joint)
     return joint
+
+
+def _tell_tangents_apart(joint: JointGraph) -> None:
+    """Give each tangent a storage of its own.
+
+    AOTAutograd traces the gradient of an output by a stand-in that looks at the output's storage: the tangents of two pieces of
+    one tensor, or of an output that is a view of an input, seem to share theirs. They never do when the step runs.
+    """
+    for number, node in enumerate(joint.tangents):
+        joint.renamed[node] = {key: -1 - number for key in joint.traced_keys_of(node)}
+    for node in joint.graph.nodes:
+        if node.op != "call_function":
+            continue
+        for key in joint.traced_keys_of(node):
+            for arg in node.all_input_nodes:
+                if key in joint.renamed.get(arg, ()):
+                    joint.renamed.setdefault(node, {})[key] = joint.renamed[arg][key]
+                    break
 
 
 def _protect_mutated_inputs(joint: JointGraph) -> None:
