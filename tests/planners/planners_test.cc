@@ -29,6 +29,8 @@ const std::vector<Case> kCases = {
     {"rotor", false},
     {"rotor-layers", false},
     {"checkmate", true},
+    {"checkmate-lp", true},
+    {"dtr", true},
     {"memory-budget", true},
     {"rockmate", true},
     {"auto", true},

@@ -8,7 +8,9 @@
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/auto.h"
 #include "rockmate/planners/checkmate.h"
+#include "rockmate/planners/checkmate_lp.h"
 #include "rockmate/planners/chen.h"
+#include "rockmate/planners/dtr.h"
 #include "rockmate/planners/kusumoto.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/memory_budget.h"
@@ -21,16 +23,22 @@ namespace {
 
 const std::array kPlanners = {
     PlannerEntry{"store-all", "", "keeps everything: no recomputation", store_all, false},
-    PlannerEntry{"chen-sqrt", "Chen et al. 2016, arXiv 1604.06174", "checkpoints segments of about equal size", chen_sqrt},
+    PlannerEntry{"chen-sqrt", "Chen et al. 2016, arXiv 1604.06174", "checkpoints segments of about equal size", chen_sqrt, true,
+                 true},
     PlannerEntry{"chen-recursive", "Chen et al. 2016, arXiv 1604.06174", "segments within segments: logarithmic memory",
-                 chen_recursive},
+                 chen_recursive, true, true},
     PlannerEntry{"kusumoto", "Kusumoto et al. 2019, arXiv 1905.11722", "checkpoints along the best sequence of lower sets",
-                 kusumoto},
-    PlannerEntry{"rotor", "Beaumont et al. 2019, arXiv 1911.13214", "a chain whose blocks keep all or nothing, optimal", rotor},
-    PlannerEntry{"rotor-layers", "Beaumont et al. 2019, arXiv 1911.13214", "the same with whole layers as blocks",
-                 rotor_layers},
+                 kusumoto, true, true},
+    PlannerEntry{"rotor", "Beaumont et al. 2019, arXiv 1911.13214", "a chain whose blocks keep all or nothing, optimal", rotor,
+                 true, true},
+    PlannerEntry{"rotor-layers", "Beaumont et al. 2019, arXiv 1911.13214", "the same with whole layers as blocks", rotor_layers,
+                 true, true},
     PlannerEntry{"checkmate", "Jain et al. 2019, arXiv 1910.02653", "the whole graph as one integer program", checkmate, false},
-    PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget},
+    PlannerEntry{"checkmate-lp", "Jain et al. 2019, arXiv 1910.02653", "its linear relaxation, rounded in two phases",
+                 checkmate_lp, false},
+    PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false},
+    PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget,
+                 true, true},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
     PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},
