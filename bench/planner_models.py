@@ -93,7 +93,7 @@ def t5(layers: int = 6, tokens: int = 512, batch: int = 4) -> Model:
     """T5-small: the encoder's output is read by every layer of the decoder."""
     from transformers import T5Config, T5ForConditionalGeneration
 
-    config = T5Config(num_layers=layers, use_cache=False)
+    config = T5Config(num_layers=layers, use_cache=False, decoder_start_token_id=0, pad_token_id=0)
     ids = torch.zeros(batch, tokens, dtype=torch.long)
     return T5ForConditionalGeneration(config), {"input_ids": ids, "labels": ids}
 
