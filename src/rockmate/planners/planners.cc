@@ -14,6 +14,7 @@
 #include "rockmate/planners/kusumoto.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/memory_budget.h"
+#include "rockmate/planners/moccasin.h"
 #include "rockmate/planners/rockmate.h"
 #include "rockmate/planners/rotor.h"
 #include "rockmate/planners/store_all.h"
@@ -39,6 +40,8 @@ const std::array kPlanners = {
     PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false},
     PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget,
                  true, true},
+    PlannerEntry{"moccasin", "Bartan et al. 2023, arXiv 2304.14463",
+                 "each value computed at most twice, in retention intervals", moccasin, false},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
     PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},

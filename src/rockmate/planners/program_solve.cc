@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -43,6 +44,30 @@ std::vector<OpId> evicted_sequence(const TrainingGraph& graph, Bytes budget_byte
   std::vector<OpId> sequence = evict(graph, store_all_sequence(graph), budget_bytes, go_on);
   if (SequenceMemory(graph, sequence).peak_bytes() > budget_bytes) return {};
   return keep_within(graph, std::move(sequence), budget_bytes);
+}
+
+void solve_program(const TrainingGraph& graph, Bytes budget_bytes, const StageProgramOptions& options, double most_seconds,
+                   const PlannerContext& context, ProgramSearch& search) {
+  const StageProgram program(graph, budget_bytes, options);
+  search.too_large = program.too_large();
+  search.proved = program.infeasible();
+  if (program.too_large() || program.infeasible()) return;
+  ilp::SolveOptions how;
+  how.time_limit_s = most_seconds;
+  how.node_limit = std::numeric_limits<int>::max();
+  how.relative_gap = 1e-5;
+  if (!search.sequence.empty()) how.start = program.start(search.sequence);
+  const ilp::Outcome outcome = solve_within(context, "program", program.model(), how);
+  search.proved = outcome.status == ilp::Status::kOptimal || outcome.status == ilp::Status::kInfeasible;
+  if (outcome.values.empty()) return;
+  const std::vector<OpId> found = without_dead_recomputations(graph, program.sequence(outcome.values));
+  const Micros time_us = sequence_time_us(graph, found);
+  if (SequenceMemory(graph, found).peak_bytes() > budget_bytes) {
+    search.proved = false;  // the solver's tolerances let a few bytes too many pass
+  } else if (search.sequence.empty() || time_us < search.time_us) {
+    search.sequence = found;
+    search.time_us = time_us;
+  }
 }
 
 }  // namespace rockmate

@@ -6,6 +6,7 @@
 
 #include "rockmate/ilp/model.h"
 #include "rockmate/planners/planners.h"
+#include "rockmate/planners/stage_program.h"
 
 namespace rockmate {
 
@@ -15,5 +16,17 @@ ilp::Outcome solve_within(const PlannerContext& context, const std::string& stag
 
 // Eviction down to the budget, then filled up again. Empty when eviction does not get there.
 std::vector<OpId> evicted_sequence(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
+
+// The best sequence so far of programs of one graph and budget.
+struct ProgramSearch {
+  std::vector<OpId> sequence;  // empty for none
+  Micros time_us = 0;
+  bool proved = false;     // the last program was solved to its optimum (or proved to have no solution)
+  bool too_large = false;  // the last program was not made
+};
+
+// Makes one program, solves it from the best sequence so far, and keeps what is better.
+void solve_program(const TrainingGraph& graph, Bytes budget_bytes, const StageProgramOptions& options, double most_seconds,
+                   const PlannerContext& context, ProgramSearch& search);
 
 }  // namespace rockmate

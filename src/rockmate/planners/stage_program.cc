@@ -88,18 +88,59 @@ bool StageProgram::may_recompute(OpId t, OpId op) const {
   return last >= t && bytes <= budget_bytes_;
 }
 
+// By op: may it run again in stage t, as far as options_.reach goes?
+std::vector<char> StageProgram::in_reach(OpId t) const {
+  if (options_.reach == 0) return std::vector<char>(graph_.num_ops(), 1);
+  std::vector<char> reached(graph_.num_ops(), 0);
+  std::vector<OpId> front{t};
+  for (int step = 0; step < options_.reach; ++step) {
+    std::vector<OpId> next;
+    for (OpId reader : front) {
+      for (ValueId v : graph_.ops[reader].inputs) {
+        const OpId producer = graph_.values[v].producer;
+        if (!managed_[v] || reached[producer]++) continue;
+        next.push_back(producer);
+      }
+    }
+    front = std::move(next);
+  }
+  return reached;
+}
+
+// With a reach, an op runs again in a stage only for a read in it.
+void StageProgram::add_uses(OpId t) {
+  for (OpId op = 0; op < static_cast<OpId>(run_[t].size()); ++op) {
+    if (run_[t][op] == kNothing) continue;
+    std::vector<ilp::Term> terms{{run_[t][op], -1}};
+    bool read_by_first_run = false;
+    for (OpId reader = op + 1; reader <= t; ++reader) {
+      const auto reads = [&](ValueId v) { return managed_[v] && graph_.values[v].producer == op; };
+      const auto& inputs = graph_.ops[reader].inputs;
+      if (std::none_of(inputs.begin(), inputs.end(), reads)) continue;
+      read_by_first_run |= reader == t;
+      if (reader < static_cast<OpId>(run_[t].size()) && run_[t][reader] != kNothing) terms.emplace_back(run_[t][reader], 1);
+    }
+    if (!read_by_first_run) model_.add_row(terms, 0, ilp::kInfinity);
+  }
+}
+
 void StageProgram::add_runs() {
   run_.resize(graph_.num_ops());
+  Micros plain_us = 0;
+  for (const Op& op : graph_.ops) plain_us += op.time_us;
+  const double per_us = plain_us > 0 ? 1000 / plain_us : 1;  // costs are thousandths of the plain time
   std::vector<std::vector<ilp::Term>> of_op(graph_.num_ops());
   for (OpId t = num_forward_; t < graph_.num_ops(); ++t) {
     if (!graph_.has_boundary && t == 0) continue;
     const OpId end = graph_.has_boundary ? num_forward_ : t;
     run_[t].assign(end, kNothing);
+    const std::vector<char> reached = in_reach(t);
     for (OpId op = 0; op < end; ++op) {
-      if (!may_recompute(t, op)) continue;
-      run_[t][op] = model_.add_binary(graph_.ops[op].time_us);
+      if (!reached[op] || !may_recompute(t, op)) continue;
+      run_[t][op] = model_.add_binary(graph_.ops[op].time_us * per_us);
       of_op[op].emplace_back(run_[t][op], 1);
     }
+    if (options_.reach > 0) add_uses(t);
     too_large_ = std::int64_t{8} * model_.num_variables() > options_.most_nonzeros;
     if (too_large_) return;
   }

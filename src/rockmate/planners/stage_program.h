@@ -31,6 +31,9 @@
 namespace rockmate {
 
 struct StageProgramOptions {
+  // How far a stage's recomputations reach back: an op runs again only where the stage's op reads its result (1), or where an
+  // op that does so reads it (2), and so on. 0: any op in any stage, also long before it is read.
+  int reach = 0;
   int most_recomputes = 0;                  // of each op; 0 for no limit
   std::int64_t most_nonzeros = 20'000'000;  // a larger program is not made: it would take too much memory
 };
@@ -56,7 +59,9 @@ class StageProgram {
   void find_managed();
   void find_last_needed();
   void find_fixed_bytes();
+  std::vector<char> in_reach(OpId t) const;
   void add_runs();
+  void add_uses(OpId t);
   void add_replays();
   void add_stage(OpId t);
   void add_recompute(OpId t, OpId op);

@@ -1,0 +1,47 @@
+#include "rockmate/planners/moccasin.h"
+
+#include <algorithm>
+
+#include "rockmate/planners/program_solve.h"
+#include "rockmate/solvers/sequence_memory.h"
+
+namespace rockmate {
+namespace {
+
+bool at_most_twice(const TrainingGraph& graph, const std::vector<OpId>& sequence) {
+  std::vector<int> count(graph.num_ops(), 0);
+  return std::all_of(sequence.begin(), sequence.end(), [&](OpId op) { return ++count[op] <= 2; });
+}
+
+}  // namespace
+
+PlannerAnswer moccasin(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  PlannerAnswer answer;
+  const std::vector<OpId> plain = store_all_sequence(graph);
+  if (SequenceMemory(graph, plain).peak_bytes() <= budget_bytes) {
+    answer.sequence = plain;
+    answer.proved = true;
+    return answer;
+  }
+  ProgramSearch search;
+  search.sequence = evicted_sequence(graph, budget_bytes, context);
+  if (!at_most_twice(graph, search.sequence)) search.sequence.clear();
+  if (!search.sequence.empty()) search.time_us = sequence_time_us(graph, search.sequence);
+  // The last one reaches everything.
+  for (int reach : {2, 3, 5, graph.num_ops()}) {
+    if (context.expired()) break;
+    const bool last = reach == graph.num_ops();
+    const double seconds = context.seconds_left() * (last ? 1 : 0.4);
+    StageProgramOptions options{.reach = reach, .most_recomputes = 1};
+    solve_program(graph, budget_bytes, options, seconds, context, search);
+    answer.proved = last && search.proved;
+    if (search.too_large) {
+      answer.note = "moccasin's program has more than 20 million nonzeros for this graph: use rockmate or hiremate";
+      break;
+    }
+  }
+  answer.sequence = search.sequence;
+  return answer;
+}
+
+}  // namespace rockmate
