@@ -1,11 +1,11 @@
 """The instances of the planner benchmark: training steps of models, random layered graphs, training graphs of Checkmate's kind.
 
 python bench/planner_instances.py                 lists them
-python bench/planner_instances.py --store         makes again the small ones that lie in bench/instances
+python bench/planner_instances.py --store         makes those again that lie in bench/instances
 python bench/planner_instances.py gpt2_large -o . writes one as a graph file
 
-Graphs that bench/instances doesn't have are made when they are asked for (capturing GPT-2 large takes a minute) and kept in
-rockmate's cache folder.
+Graphs that bench/instances doesn't have (the one of 20,000 ops) are made when they are asked for and kept in rockmate's cache
+folder.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ INSTANCES: dict[str, Instance] = {
     instance.name: instance
     for instance in [
         _model("gpt2_large", "GPT-2 large, T 512, batch 4, attention written out", lambda m: m.gpt2(36, 1280, 20), stored=True),
-        _model("gpt2_large_sdpa", "the same, attention as one op", lambda m: m.gpt2(36, 1280, 20, "sdpa")),
+        _model("gpt2_large_sdpa", "the same, attention as one op", lambda m: m.gpt2(36, 1280, 20, "sdpa"), stored=True),
         _model("gpt2_large_trunk", "GPT-2 large without head", lambda m: m.gpt2(36, 1280, 20, head=False), stored=True),
         _model(
             "gpt2_medium", "GPT-2 medium, T 512, batch 4, attention written out", lambda m: m.gpt2(24, 1024, 16), stored=True
         ),
-        _model("gpt2_medium_sdpa", "the same, attention as one op", lambda m: m.gpt2(24, 1024, 16, "sdpa")),
+        _model("gpt2_medium_sdpa", "the same, attention as one op", lambda m: m.gpt2(24, 1024, 16, "sdpa"), stored=True),
         *(_gpt2_by_depth(layers) for layers in (2, 4, 6, 8, 10)),
         _model("resnet50", "ResNet-50, 32 images of 224 x 224", lambda m: m.resnet([3, 4, 6, 3]), stored=True),
         _model("resnet101", "ResNet-101, 32 images of 224 x 224", lambda m: m.resnet([3, 4, 23, 3]), stored=True),
