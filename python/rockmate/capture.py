@@ -181,7 +181,7 @@ def _mark_outputs(
 
 
 def signature_of(node: fx.Node) -> str:
-    """Equal for calls that cost the same: target, constants, and each tensor's dtype, sizes, strides and device."""
+    """Equal for calls that cost the same: target, constants, and each tensor's dtype, sizes, strides, storage and device."""
 
     def text_of(arg: Any) -> Any:
         if not isinstance(arg, fx.Node):
@@ -197,7 +197,10 @@ def _tensor_text(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     dtype = str(value.dtype).removeprefix("torch.")
-    return f"{dtype}{list(value.shape)}{list(value.stride())}@{value.device}"
+    stored = value.untyped_storage().nbytes()
+    place = f"+{value.storage_offset()}of{stored}" if stored != value.nbytes or value.storage_offset() else ""
+    lazy = ("conj" if value.is_conj() else "") + ("neg" if value.is_neg() else "")
+    return f"{dtype}{list(value.shape)}{list(value.stride())}{place}{lazy}@{value.device}"
 
 
 def roofline_figures(node: fx.Node) -> tuple[float, int, str]:

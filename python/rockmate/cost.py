@@ -181,11 +181,18 @@ def workspace_bytes(events: list[list[int]], uncharged: set[int]) -> int:
 
 
 def made_up_tensor(like: Any) -> Any:
-    """A real tensor with the sizes, strides, dtype and device of a traced one. Integers are 0, so that they index anything."""
+    """A real tensor with the sizes, strides, dtype and device of a traced one. Integers are 0, so that they index anything.
+
+    It lies in a storage as large, at the same offset, and is lazily conjugated if the traced one is: ops that copy a tensor with
+    its strides copy the whole storage, and those that can't work on conjugates resolve them first.
+    """
     if not isinstance(like, torch.Tensor):
         return like
-    needed = 1 + sum((size - 1) * stride for size, stride in zip(like.shape, like.stride(), strict=True))
-    flat = torch.zeros(max(needed, 1), dtype=like.dtype, device=like.device)
+    stored = like.untyped_storage().nbytes() // like.element_size()
+    needed = like.storage_offset() + 1 + sum((size - 1) * stride for size, stride in zip(like.shape, like.stride(), strict=True))
+    flat = torch.zeros(max(needed, stored, 1), dtype=like.dtype, device=like.device)
     if like.dtype.is_floating_point or like.dtype.is_complex:
         flat.uniform_(0.1, 1.0) if like.dtype.is_floating_point else flat.fill_(0.5)
-    return flat.as_strided(like.shape, like.stride())
+    made = flat.as_strided(like.shape, like.stride(), like.storage_offset())
+    made = torch._conj(made) if like.is_conj() else made
+    return torch._neg_view(made) if like.is_neg() else made
