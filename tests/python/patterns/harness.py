@@ -62,21 +62,13 @@ def weighted(output: Any) -> Tensor:
     return total
 
 
-SCALARS_OF_THE_LOSS_BYTES = 16  # for each output: its product and the sum so far, in at most eight bytes
+SCALARS_OF_THE_LOSS_BYTES = 24  # for each output: its product, the sum so far and its gradient, in at most eight bytes
 
 
 def tensors_in(tree: Any) -> list[Tensor]:
-    found: list[Tensor] = []
-
-    def visit(value: Any) -> None:
-        if isinstance(value, Tensor):
-            found.append(value)
-        else:
-            for _, child in _children(value):
-                visit(child)
-
-    visit(tree)
-    return found
+    if isinstance(tree, Tensor):
+        return [tree]
+    return [tensor for _, child in _children(tree) for tensor in tensors_in(child)]
 
 
 def _children(value: Any) -> list[tuple[Any, Any]]:

@@ -53,7 +53,9 @@ STRUCTURES: dict[str, Callable[[Any, Tensor], Any]] = {
 @equal("C1", "output: {structure}")
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_output_structure(structure: str) -> Case:
-    return Case(Fn(STRUCTURES[structure], **mlp(scale=torch.ones(3))), rows(requires_grad=True))
+    from_the_model = "input" not in structure and "parameter" not in structure  # else their gradients go past the model
+    case = Case(Fn(STRUCTURES[structure], **mlp(scale=torch.ones(3))), rows(requires_grad=True))
+    return dataclasses.replace(case, holds_budget=from_the_model)
 
 
 @equal("C1", "forward(x, mask=None, *, flag=True, extras={{'a': t, 'n': 3}}), called in four ways")
@@ -110,8 +112,9 @@ def test_bare_modules(kind: str) -> Case:
 
 def add_to_itself(m: Any, x: Tensor) -> Tensor:
     h = m.a(x)
-    for _ in range(3):
-        h += torch.sin(m.d(h))
+    for scale in (0.3, -0.2, 0.5):
+        h += torch.sigmoid(h) * scale
+        h *= scale
     return m.b(torch.cos(h))
 
 
@@ -131,7 +134,7 @@ def index_put(m: Any, x: Tensor) -> Tensor:
     h = torch.sin(m.a(x)) * 1.5
     index = torch.arange(0, 24, 3)
     h = h.index_put((index,), x.new_ones(64) * 0.3) + 0
-    h.index_put_((index + 1,), torch.cos(h[:8]), accumulate=True)
+    h.index_put_((index + 1,), torch.sigmoid(h[:8]), accumulate=True)
     h.masked_fill_(h > 0.9, 0.1)
     return m.b(torch.cos(h))
 
@@ -145,8 +148,8 @@ def scatter_and_fill(m: Any, x: Tensor) -> Tensor:
 
 def views_of_one_base(m: Any, x: Tensor) -> Tensor:
     h = torch.sin(m.a(x)) * 1
-    left, right = h.chunk(2, 1)
-    left.mul_(right.detach())
+    left, right = h[:, :32], h[:, 32:]
+    left.mul_(right.detach() + 1)
     h.t()[3].zero_()
     return m.b(torch.cos(h))
 
@@ -171,7 +174,7 @@ def test_in_place(kind: str) -> Case:
 @pytest.mark.parametrize("how", ["add_", "a slice", "through a view", "read again afterwards"])
 def test_in_place_on_the_input(how: str) -> Case:
     def forward(m: Any, x: Tensor) -> Tensor:
-        h = torch.sin(m.a(x))
+        h = torch.sin(m.a(x * 2))
         if how == "add_":
             x.add_(1)
         elif how == "a slice":
@@ -179,9 +182,8 @@ def test_in_place_on_the_input(how: str) -> Case:
         elif how == "through a view":
             x.t().mul_(2)
         else:
-            x.relu_()
-            h = h + m.a(x)
-        return m.b(torch.cos(h))
+            h = h * m.a(torch.sin(x.relu_().clone()))
+        return m.b(torch.cos(h)) + x
 
     return Case(Fn(forward, **mlp()), rows())
 
@@ -381,7 +383,7 @@ def test_the_wrapper_is_the_model() -> None:
     model = Fn(hidden_of, **mlp(scale=torch.ones(3)))
     model.note = "mine"
     names = [name for name, _ in model.named_parameters()]
-    wrapper = rockmate.Rockmate(model, budget="90%")
+    wrapper = rockmate.Rockmate(model, budget="95%")
     assert isinstance(wrapper, Fn) and list(wrapper.state_dict()) == list(model.state_dict())
     assert [name for name, _ in wrapper.named_parameters()] == names
     assert [name for name, _ in wrapper.named_modules()] == [name for name, _ in model.named_modules()]
@@ -402,7 +404,7 @@ def test_the_wrapper_is_the_model() -> None:
 
 @pattern("C8", "pickled and loaded again")
 def test_pickle() -> None:
-    wrapper = rockmate.Rockmate(nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4)), budget="90%")
+    wrapper = rockmate.Rockmate(nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4)), budget="100%")
     (x,) = rows()
     expected = wrapper(x)
     loaded = pickle.loads(pickle.dumps(wrapper))

@@ -109,7 +109,7 @@ def test_derived_weights_are_not_kept() -> None:
     plan = rockmate.Rockmate(model, sample_inputs=inputs).plan
     least = rockmate.Rockmate(model, budget=plan.min_budget_bytes, sample_inputs=inputs).plan
     one_weight = 64 * 64 * 4
-    assert plan.kept_bytes >= 8 * one_weight and least.kept_bytes <= one_weight
+    assert plan.kept_bytes >= 7 * one_weight and least.kept_bytes <= one_weight
 
 
 @pattern("M5", "100 steps with the garbage collector off, and forwards whose backward is never called: nothing stays")
