@@ -33,6 +33,28 @@ _HIDDEN_VIEWS = {
     torch.ops.aten._unsafe_view.default,
     torch.ops.aten._reshape_alias.default,
 }
+# Views that take a tensor of any strides.
+_FREE_VIEWS = {
+    getattr(getattr(torch.ops.aten, name), overload)
+    for name, overloads in {
+        "t": ["default"],
+        "transpose": ["int"],
+        "permute": ["default"],
+        "expand": ["default"],
+        "slice": ["Tensor"],
+        "select": ["int"],
+        "unsqueeze": ["default"],
+        "squeeze": ["default", "dim", "dims"],
+        "split": ["Tensor"],
+        "split_with_sizes": ["default"],
+        "unbind": ["int"],
+        "alias": ["default"],
+        "detach": ["default"],
+        "diagonal": ["default"],
+    }.items()
+    for overload in overloads
+}
+_RESHAPED = {torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default}
 _STRIDE_TAGS = {
     torch.Tag.needs_exact_strides,
     torch.Tag.needs_fixed_stride_order,
@@ -117,6 +139,10 @@ class _Lowering:
         self.gm = gm
         self.builder = _runtime.ProgramBuilder()
         self.values: dict[fx.Node, Any] = {}  # a slot, a constant, or _FOLDED
+        # Gradients and what is computed of them: their strides are those of whatever comes, as in plain PyTorch, and a view of
+        # them copies where it has to. ``held`` has copies with the traced strides for the ops that insist on these.
+        self.free: set[fx.Node] = set()
+        self.held: dict[fx.Node, Any] = {}
 
     def run(self) -> _runtime.Program:
         for node in self.gm.graph.nodes:
@@ -124,6 +150,8 @@ class _Lowering:
                 continue  # a getitem that was settled together with its source
             if node.op == "placeholder":
                 self.values[node] = self._as_value(self.builder.input(), node)
+                if "tangents" in str(node.target):
+                    self.free.add(node)
             elif node.op == "get_attr":
                 self.values[node] = operator.attrgetter(node.target)(self.gm)
             elif node.op == "call_function":
@@ -135,7 +163,12 @@ class _Lowering:
         raise ValueError("[lower] the graph has no output node")
 
     def _call(self, node: fx.Node) -> None:
-        target: Any = node.target
+        if self.free.isdisjoint(node.all_input_nodes):
+            self._append(node, node.target)
+        else:
+            self._call_with_any_strides(node)
+
+    def _append(self, node: fx.Node, target: Any) -> None:
         op: Any
         state: Any
         if isinstance(target, OpOverload):
@@ -153,6 +186,26 @@ class _Lowering:
         else:
             self._call_python(node)
 
+    def _call_with_any_strides(self, node: fx.Node) -> None:
+        """A call that takes gradients, whose strides may not be the traced ones."""
+        self.free.add(node)
+        self.free.update(user for user in node.users if user.target is operator.getitem)
+        target: Any = torch.ops.aten.reshape.default if node.target in _RESHAPED else node.target
+        given = [arg for arg in node.all_input_nodes if arg in self.free] if _insists_on_strides(target) else []
+        as_they_come = {arg: self.values[arg] for arg in given}
+        self.values.update({arg: self._held(arg) for arg in given})
+        self._append(node, target)
+        self.values.update(as_they_come)
+
+    def _held(self, node: fx.Node) -> Any:
+        """The gradient with its traced strides: a copy where it came with others."""
+        layout = _traced_layout([node])
+        if node not in self.held and layout is not None:
+            alias = torch.ops.aten.alias.default
+            (slot,) = self.builder.call(alias, (self.values[node],), {}, [(0, -1, layout)], f"{node.name}_held")
+            self.held[node] = self._as_value(slot, node)
+        return self.held.get(node, self.values[node])
+
     def _call_op(self, results: list[fx.Node], op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], name: str) -> None:
         """Appends one call; every node in ``results`` stands for its whole result."""
         args, kwargs = self._filled(tuple(args)), self._filled(dict(kwargs))
@@ -164,12 +217,13 @@ class _Lowering:
             for index in _indices(results):
                 nodes = [user for node in results for user in _items(node, index)]
                 alias = returns[0 if is_list else index].alias_info is not None
-                layout = None if alias else _layout(nodes)
+                layout = None if alias or not self.free.isdisjoint(nodes) else _layout(nodes)
                 outputs.append((0, index, layout) if is_list else (index, -1, layout))
                 targets.append(nodes)
             self.values.update(dict.fromkeys(results, _FOLDED))
         elif len(returns) == 1:
-            layout = None if is_list or returns[0].alias_info is not None else _layout(results)
+            as_it_comes = is_list or returns[0].alias_info is not None or not self.free.isdisjoint(results)
+            layout = None if as_it_comes else _layout(results)
             outputs, targets = [(0, -1, layout)], [results]
         elif len(returns) > 1:
             outputs, targets = [(_WHOLE, -1, None)], [results]
@@ -242,10 +296,22 @@ def _reads_strides(user: fx.Node) -> bool:
     )
 
 
+def _insists_on_strides(target: Any) -> bool:
+    """Whether a call would fail, or mean something else, for a gradient that came with other strides than the traced ones."""
+    if not isinstance(target, OpOverload) or target.namespace != "aten" or target in _HIDDEN_VIEWS:
+        return True
+    looks_at_input = any(ret.alias_info is not None for ret in target._schema.returns)
+    return looks_at_input and target not in _FREE_VIEWS and target is not torch.ops.aten.reshape.default
+
+
 def _layout(nodes: list[fx.Node]) -> _Layout | None:
     """The traced (sizes, strides), where a later op relies on them and they are known numbers."""
+    return _traced_layout(nodes) if any(_reads_strides(user) for node in nodes for user in node.users) else None
+
+
+def _traced_layout(nodes: list[fx.Node]) -> _Layout | None:
     val = next((node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), torch.Tensor)), None)
-    if val is None or val.layout is not torch.strided or not any(_reads_strides(u) for node in nodes for u in node.users):
+    if val is None or val.layout is not torch.strided:
         return None
     sizes, strides = list(val.size()), list(val.stride())
     return (sizes, strides) if all(type(number) is int for number in sizes + strides) else None
