@@ -27,7 +27,16 @@ void add_planner_options(CLI::App* command, PlanSettings& settings) {
   command->add_option("--points", planner.curve_points, "Budgets at which plans are made")->capture_default_str();
   command->add_option("--threads", planner.threads, "Solver threads, 0 for all cores")->capture_default_str();
   command->add_option("--time-limit", planner.time_limit_s, "Seconds for all solvers together")->capture_default_str();
+  command->add_option("--polish", planner.polish_s,
+                      "Seconds in which planner auto polishes; the time limit where one is given");
   command->add_option("--cache", planner.cache_dir, "Folder that keeps solved blocks between runs");
+}
+
+// Who gives a time limit wants it used.
+void polish_until_limit(const CLI::App* command, PlanSettings& settings) {
+  if (command->count("--time-limit") > 0 && command->count("--polish") == 0) {
+    settings.planner.polish_s = settings.planner.time_limit_s;
+  }
 }
 
 int run(int argc, char** argv) {
@@ -52,14 +61,20 @@ int run(int argc, char** argv) {
   plan_command->add_option("-p,--planner", settings.planner_name, "Which planner:" + names)->capture_default_str();
   plan_command->add_option("-o,--output", output, "Write the schedule to this file");
   plan_command->add_flag("--json", settings.json, "Print the figures as JSON");
-  plan_command->callback([&] { status = plan(settings, budget, output); });
+  plan_command->callback([&] {
+    polish_until_limit(plan_command, settings);
+    status = plan(settings, budget, output);
+  });
 
   CLI::App* compare_command = app.add_subcommand("compare", "Planners side by side: the overhead of each at each budget");
   add_planner_options(compare_command, settings);
   compare_command->add_option("--budgets", budgets, "Budgets, separated by commas")->capture_default_str();
   compare_command->add_option("--planners", compared, "Planners, separated by commas; without it all of them");
   compare_command->add_flag("--json", settings.json, "Print all figures of each pair as JSON");
-  compare_command->callback([&] { status = compare(settings, budgets, compared); });
+  compare_command->callback([&] {
+    polish_until_limit(compare_command, settings);
+    status = compare(settings, budgets, compared);
+  });
 
   CLI::App* import_command = app.add_subcommand("import", "Read a published graph (NetworkX node-link JSON)");
   import_command->add_option("FILE", shown, "Graph in node-link form")->required();

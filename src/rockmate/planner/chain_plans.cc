@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/block_cache.h"
@@ -102,28 +103,44 @@ std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const Planne
 }
 
 void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const BlockClasses& classes,
-                     const std::vector<BlockOptions>& block_plans, const PlannerOptions& options, StageState& state,
-                     Frontier& frontier) {
+                     const std::vector<BlockOptions>& block_plans, const PlannerOptions& options, const StageRunner& runner,
+                     StageState& state, Frontier& frontier) {
   const std::vector<RotorBlock> blocks = rotor_blocks(graph, chain, classes, block_plans);
-  Bytes most = std::max<Bytes>(frontier.all().rbegin()->first - chain.pinned_bytes, 1);
-  constexpr int kRanges = 2;
-  state.total = kRanges * static_cast<int>(blocks.size() + 1);
-  for (int range = 0; range < kRanges && !state.stop; ++range) {
-    const RotorTable table(blocks, most, options.memory_steps, &state.stop, &state.done);
-    if (state.stop) return;
-    const std::vector<int> steps = useful_steps(table, points_for(graph, options));
+  const Bytes most = std::max<Bytes>(frontier.all().rbegin()->first - chain.pinned_bytes, 1);
+  const int per_table = static_cast<int>(blocks.size() + 1);
+  state.total = 2 * per_table;
+  std::mutex mutex;
+  // One table over memory up to `top`; plans at its steps above `bottom`. Returns the least memory that it can do with.
+  const auto add_plans = [&](Bytes bottom, Bytes top, int points) {
+    const RotorTable table(blocks, top, options.memory_steps, &state.stop, &state.done);
+    if (state.stop) return top;
+    const std::vector<int> steps = useful_steps(table, points);
     for (int m : steps) {
-      if (state.stop) return;
+      if (state.stop) break;
+      if (table.bytes_of(m) < bottom) continue;
       std::vector<OpId> sequence = whole_sequence(graph, classes, table.backward(m));
-      const Bytes level = chain.pinned_bytes + table.bytes_of(m);
-      frontier.add(keep_within(graph, sequence, level), "rockmate");
+      std::vector<OpId> filled = keep_within(graph, sequence, chain.pinned_bytes + table.bytes_of(m));
+      const std::lock_guard lock(mutex);
+      frontier.add(std::move(filled), "rockmate");
       frontier.add(std::move(sequence), "rockmate");
     }
     ++state.done;
-    // Once more, over the lowest part of the memory.
-    const Bytes least = steps.empty() ? most : table.bytes_of(steps.front());
-    most = std::min(most, 2 * least);
+    return steps.empty() ? top : table.bytes_of(steps.front());
+  };
+
+  const int points = points_for(graph, options);
+  const Bytes least = add_plans(0, most, points);
+  std::vector<std::pair<Bytes, Bytes>> ranges;
+  for (Bytes top = most / 2; top > 2 * least; top /= 2) ranges.emplace_back(top / 2, top);
+  ranges.emplace_back(0, std::min(most, 2 * least));
+  if (options.focus_bytes > 0) {
+    const Bytes focus = std::clamp<Bytes>(options.focus_bytes - chain.pinned_bytes, 1, most);
+    ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
   }
+  state.total = static_cast<int>(ranges.size() + 1) * per_table;
+  runner.parallel(static_cast<int>(ranges.size()), [&](int i) {
+    if (!state.stop) add_plans(ranges[i].first, ranges[i].second, points);
+  });
 }
 
 }  // namespace rockmate

@@ -22,10 +22,10 @@ std::vector<RotorBlock> rotor_blocks(const TrainingGraph& graph, const Chain& ch
 std::vector<OpId> whole_sequence(const TrainingGraph& graph, const BlockClasses& classes,
                                  const std::vector<std::pair<int, OpId>>& backward);
 
-// Adds rk-Rotor's sequence for each of some curve_points memories. Memory is divided twice: up to the store-all peak, and
-// finer over the lowest part, where rounding costs most.
+// Adds rk-Rotor's sequence for each of some curve_points memories. Rounding to steps of memory costs the more the lower the
+// memory is: so it is divided over again for each halving, and around options.focus_bytes.
 void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const BlockClasses& classes,
-                     const std::vector<BlockOptions>& block_plans, const PlannerOptions& options, StageState& state,
-                     Frontier& frontier);
+                     const std::vector<BlockOptions>& block_plans, const PlannerOptions& options, const StageRunner& runner,
+                     StageState& state, Frontier& frontier);
 
 }  // namespace rockmate

@@ -81,8 +81,9 @@ PlanCurve plan_curve(const TrainingGraph& graph, const PlannerOptions& options) 
   const bool has_backward = num_forward_ops(graph) < graph.num_ops();
   if (has_backward && !chain.blocks.empty()) {
     runner.run("blocks", [&](StageState& state) { block_plans = solve_blocks(classes, options, runner, state); });
-    runner.run("chain",
-               [&](StageState& state) { add_chain_plans(step, chain, classes, block_plans, options, state, frontier); });
+    runner.run("chain", [&](StageState& state) {
+      add_chain_plans(step, chain, classes, block_plans, options, runner, state, frontier);
+    });
   }
   if (has_backward) {
     runner.run("whole graph", [&](StageState& state) { add_whole_graph_plans(graph, options, state, frontier); });

@@ -25,9 +25,11 @@ struct PlannerOptions {
   int peak_levels = 10;       // block options: levels of peak inside a block's backward (2 to 30)
   int memory_steps = 500;     // resolution of the chain's memory axis (500 or more)
   int curve_points = 100;     // budgets between the minimum and store-all at which a plan is made
+  Bytes focus_bytes = 0;      // a budget near which plans are sought more finely; 0 for none
   int threads = 0;            // solver threads, 0 for all cores
   double mip_gap = 1e-3;      // relative gap at which a block's ILP is called solved
   double time_limit_s = 300;  // for all solvers together; the best plans found until then are returned
+  double polish_s = -1;       // planners/auto.h: seconds of polishing; negative for what usually suffices
   std::string cache_dir;      // where solved blocks are kept between runs; empty for none
   // Called often, from the calling thread; false asks to stop: plan_curve then throws Interrupted.
   std::function<bool(const Progress&)> on_progress;

@@ -1,18 +1,189 @@
 #include "rockmate/planners/auto.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "rockmate/planner/judge.h"
+#include "rockmate/planners/lower_bound.h"
+#include "rockmate/solvers/polish.h"
 
 namespace rockmate {
+namespace {
+
+constexpr double kOthersSeconds = 0.7;  // for each of the other planners
+constexpr int kMaxStarts = 4;
+constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
+
+class Auto {
+ public:
+  Auto(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context)
+      : graph_(graph), budget_bytes_(budget_bytes), context_(context), bound_us_(lower_bound_us(graph, budget_bytes)) {
+    for (const Op& op : graph.ops) plain_us_ += op.time_us;
+  }
+
+  PlannerAnswer run() {
+    add(store_all_sequence(graph_));
+    if (!is_done()) add_curve();
+    if (!is_done()) add_others();
+    if (!is_done()) polish_starts();
+    PlannerAnswer answer;
+    answer.note = note_;
+    answer.least_peak_bytes = least_peak_bytes_;
+    answer.bound_us = std::isfinite(bound_us_) ? bound_us_ : 0;
+    if (!starts_.empty() && starts_.front().peak_bytes <= budget_bytes_) answer.sequence = starts_.front().sequence;
+    return answer;
+  }
+
+ private:
+  // Within the budget the faster one comes first, above it the one with the lower peak.
+  bool is_better(const Plan& a, const Plan& b) const {
+    const bool fits_a = a.peak_bytes <= budget_bytes_, fits_b = b.peak_bytes <= budget_bytes_;
+    if (fits_a != fits_b) return fits_a;
+    if (fits_a) return a.time_us != b.time_us ? a.time_us < b.time_us : a.peak_bytes < b.peak_bytes;
+    return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.time_us < b.time_us;
+  }
+
+  // True when it is the best so far.
+  bool add(const std::vector<OpId>& sequence) {
+    std::optional<Plan> plan = judged_plan(graph_, sequence, "auto");
+    return plan && add(std::move(*plan));
+  }
+
+  bool add(Plan plan) {
+    const std::lock_guard lock(mutex_);
+    least_peak_bytes_ = least_peak_bytes_ == 0 ? plan.peak_bytes : std::min(least_peak_bytes_, plan.peak_bytes);
+    const auto place = std::find_if(starts_.begin(), starts_.end(), [&](const Plan& other) { return !is_better(other, plan); });
+    const bool is_first = place == starts_.begin();
+    if (place != starts_.end() && place->peak_bytes == plan.peak_bytes && place->time_us == plan.time_us) return false;
+    starts_.insert(place, std::move(plan));
+    if (starts_.size() > kMaxStarts) starts_.pop_back();
+    return is_first;
+  }
+
+  bool is_done() const {
+    if (stop_ || context_.expired()) return true;
+    const Plan& best = starts_.front();
+    return best.peak_bytes <= budget_bytes_ && best.time_us - plain_us_ <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_us_;
+  }
+
+  void add_curve() {
+    PlannerOptions options = context_.options();
+    options.time_limit_s = std::max(context_.seconds_left(), 1e-3);
+    options.focus_bytes = budget_bytes_;
+    try {
+      const PlanCurve curve = plan_curve(graph_, options);
+      note_ = curve.note;
+      least_peak_bytes_ = std::min(least_peak_bytes_, curve.min_budget_bytes());
+      const Plan* within = curve.at(budget_bytes_);
+      add(within != nullptr ? *within : curve.plans.front());
+      if (within == nullptr) within = &curve.plans.front();
+      if (within + 1 <= &curve.plans.back()) above_ = *(within + 1);
+    } catch (const Interrupted&) {
+      stop_ = true;
+    }
+  }
+
+  void add_others() {
+    std::vector<std::function<void()>> tasks;
+    for (const PlannerEntry& planner : planners()) {
+      if (!planner.is_quick) continue;
+      tasks.push_back([this, &planner] {
+        PlannerOptions options = context_.options();
+        options.on_progress = {};
+        options.threads = 1;
+        options.time_limit_s = std::max(std::min(kOthersSeconds, context_.seconds_left() / 4), 1e-3);
+        const PlannerResult result = run_planner(planner, graph_, budget_bytes_, PlannerContext(options, &stop_));
+        if (result.plan) add(*result.plan);
+      });
+    }
+    run_all("other planners", tasks);
+  }
+
+  double polish_seconds() const {
+    const double wanted = context_.options().polish_s;
+    const double usual = 1.5 + static_cast<double>(graph_.num_ops()) / 2000;
+    return std::min(wanted >= 0 ? wanted : usual, context_.seconds_left() - 0.2);
+  }
+
+  void polish_starts() {
+    const double total = polish_seconds();
+    if (total <= 0) return;
+    const PlannerContext time = context_.within(total);
+    std::vector<Plan> starts = starts_;
+    if (above_ && above_->peak_bytes < budget_bytes_ + budget_bytes_ / 8) starts.push_back(*above_);
+    double length = total / 8;
+    for (int phase = 0, idle = 0; idle < 2 && !is_done() && time.seconds_left() > 0.01; ++phase) {
+      std::vector<std::function<void()>> tasks;
+      std::atomic<bool> improved{false};
+      const int count = phase == 0 ? static_cast<int>(starts.size()) : num_threads();
+      const int waves = (count + num_threads() - 1) / num_threads();
+      const double seconds = std::min(length, time.seconds_left()) / waves;
+      for (int i = 0; i < count; ++i) {
+        tasks.push_back([&, i] {
+          PolishOptions options;
+          options.budget_bytes = budget_bytes_;
+          options.seconds = seconds;
+          options.max_rounds = std::max<std::int64_t>(20'000, std::int64_t{4000} * graph_.num_ops());
+          options.seed = static_cast<std::uint64_t>(1 + phase * 64 + i);
+          options.heat = kHeats[(phase + i) % std::size(kHeats)];
+          options.stop = &stop_;
+          const PolishResult result = polish(graph_, phase == 0 ? starts[i].sequence : starts[0].sequence, options);
+          if (add(result.sequence)) improved = true;
+        });
+      }
+      run_all("polish", tasks, 1 - time.seconds_left() / total);
+      idle = improved ? 0 : idle + (phase > 0);
+      starts = {starts_.front()};
+      length *= 1.3;
+    }
+  }
+
+  int num_threads() const {
+    const int wanted = context_.options().threads;
+    return std::max(wanted > 0 ? wanted : static_cast<int>(std::thread::hardware_concurrency()), 1);
+  }
+
+  // Runs the tasks in threads while the caller's thread tells progress and sees whether to stop.
+  void run_all(const std::string& stage, const std::vector<std::function<void()>>& tasks, double share = 0) {
+    std::atomic<std::size_t> next{0}, finished{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < std::min<int>(num_threads(), static_cast<int>(tasks.size())); ++i) {
+        threads.emplace_back([&] {
+          for (std::size_t at = next++; at < tasks.size() && !stop_; at = next++) {
+            tasks[at]();
+            ++finished;
+          }
+        });
+      }
+      while (finished < tasks.size() && !stop_) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        const double done = share > 0 ? share : static_cast<double>(finished) / static_cast<double>(tasks.size());
+        if (!context_.progress(stage, done)) stop_ = true;
+      }
+    }
+  }
+
+  const TrainingGraph& graph_;
+  Bytes budget_bytes_;
+  const PlannerContext& context_;
+  Micros bound_us_ = 0, plain_us_ = 0;
+  std::mutex mutex_;
+  std::vector<Plan> starts_;   // the best few, best first
+  std::optional<Plan> above_;  // the next plan of the curve above the budget
+  Bytes least_peak_bytes_ = 0;
+  std::string note_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace
 
 PlannerAnswer auto_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
-  PlannerOptions options = context.options();
-  options.time_limit_s = std::max(context.seconds_left(), 1e-3);
-  const PlanCurve curve = plan_curve(graph, options);
-  PlannerAnswer answer;
-  answer.note = curve.note;
-  answer.least_peak_bytes = curve.min_budget_bytes();
-  if (const Plan* plan = curve.at(budget_bytes)) answer.sequence = plan->sequence;
-  return answer;
+  return Auto(graph, budget_bytes, context).run();
 }
 
 }  // namespace rockmate

@@ -18,6 +18,7 @@
 #include "rockmate/planners/rockmate.h"
 #include "rockmate/planners/rotor.h"
 #include "rockmate/planners/store_all.h"
+#include "rockmate/planners/twremat.h"
 
 namespace rockmate {
 namespace {
@@ -40,6 +41,7 @@ const std::array kPlanners = {
     PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false},
     PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget,
                  true, true},
+    PlannerEntry{"twremat", "Kumar et al. 2019, NeurIPS", "divide and conquer over a tree decomposition", twremat, false},
     PlannerEntry{"moccasin", "Bartan et al. 2023, arXiv 2304.14463",
                  "each value computed at most twice, in retention intervals", moccasin, false},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",

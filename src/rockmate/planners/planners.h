@@ -58,6 +58,7 @@ struct PlannerEntry {
   const char* what;   // one line for --help and tables
   PlannerFunction run;
   bool needs_boundary = true;  // works on training steps only: a graph in one pass is divided by its marks, or refused
+  bool is_quick = false;       // seconds at most, on any graph: auto asks it too
 };
 
 // In the order of the table: store-all first, auto last.

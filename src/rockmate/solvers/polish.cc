@@ -53,7 +53,7 @@ class Polish {
 
   PolishResult run() {
     const auto begin = std::chrono::steady_clock::now();
-    double done = 0;
+    double done = options_.seconds > 0 ? 0 : 1;
     for (std::int64_t round = 0; done < 1; ++round) {
       if (round % 64 == 0) {
         const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begin;
