@@ -32,6 +32,7 @@ const std::vector<Case> kCases = {
     {"checkmate-lp", true},
     {"dtr", true},
     {"memory-budget", true},
+    {"twremat", true},
     {"moccasin", true},
     {"rockmate", true},
     {"auto", true},
