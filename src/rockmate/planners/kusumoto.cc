@@ -133,12 +133,14 @@ std::vector<LowerSetProgram::Share> LowerSetProgram::shares(const OpSet& to) con
     if (!to.has(op)) continue;
     bool again = false;
     for (ValueId v : graph_.ops[op].outputs) {
-      bool crosses = false, inside = false;
+      bool is_read_outside = false, inside = false, is_needed = false;
       for (OpId reader : readers_[v]) {
-        if (!needed_[reader]) continue;
         const bool is_outside = reader < num_forward_ && !to.has(reader);
-        (is_outside ? crosses : inside) = true;
+        is_read_outside |= is_outside;
+        inside |= needed_[reader] && !is_outside;
+        is_needed |= needed_[reader];
       }
+      const bool crosses = is_read_outside && is_needed;
       const bool in_backward = !readers_[v].empty() && readers_[v].back() >= num_forward_;
       const bool stays = !graph_.ops[op].recomputable || graph_.values[v].retention == Retention::kUntilStepEnd;
       const auto bytes = static_cast<float>(charged_bytes(graph_.values[v]));

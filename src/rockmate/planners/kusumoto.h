@@ -35,7 +35,8 @@ class LowerSetProgram {
   static constexpr std::size_t kMaxLowerSets = 1200;
   static constexpr int kTimes = 256;
 
-  // `family`: lower sets, the empty one first, all ops last, larger ones after smaller ones. Time is polled.
+  // `family`: lower sets, the empty one first, all ops last, larger ones after smaller ones. `context` is polled and must
+  // outlive the program.
   LowerSetProgram(const TrainingGraph& graph, std::vector<OpSet> family, const PlannerContext& context);
 
   // What one transition L -> L' costs.
