@@ -13,6 +13,7 @@ import torch
 import torch._inductor.config
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.schemas import MemoryFormatMeta, PlainTensorMeta
 from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
@@ -21,6 +22,7 @@ from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
 from rockmate.eager_kernels import eager_kernels
 from rockmate.lower import lower
 from rockmate.meter import paused
+from rockmate.number_inputs import inputs_read_as_numbers, with_numbers_as_constants, with_numbers_as_tensors
 from rockmate.options import Options
 from rockmate.pieces import Piece, PieceGroup, PieceVariant, compiled_function
 from rockmate.planning import check_budget
@@ -76,7 +78,7 @@ def compile_graph(
     """Compile a Dynamo graph: a whole model, or with ``group`` a piece of one that shares its budget with others."""
     check_budget(options.budget)
     check_dynamo_graph(gm)
-    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or (_inputs_read_as_numbers(gm)):
+    if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or inputs_read_as_numbers(gm):
         return _PerShape(gm, options, group)
     return _compile_at_sizes(gm, example_inputs, options, group)
 
@@ -206,15 +208,15 @@ class _CompiledGraph:
 class _PerShape:
     """A graph with symbolic sizes: planned once for each set of sizes it is called with.
 
-    Dynamo hands numbers that may change, such as a dropout rate, over as tensors without dimensions that the graph reads
-    with ``item()``; they are taken for part of the shape.
+    Numbers that may change come as tensors without dimensions (see :mod:`rockmate.number_inputs`). Those that can't stay
+    tensors, such as a dropout rate, are taken for part of the shape.
     """
 
     def __init__(self, gm: fx.GraphModule, options: Options, group: PieceGroup | None) -> None:
-        self._gm = gm
+        self._gm = with_numbers_as_tensors(gm)
         self._options = options
         self._group = group
-        self._numbers = _inputs_read_as_numbers(gm)
+        self._numbers = inputs_read_as_numbers(self._gm)
         self._by_shape: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
@@ -223,31 +225,9 @@ class _PerShape:
         key = (shapes, tuple(numbers.values()))
         compiled = self._by_shape.get(key)
         if compiled is None:
-            gm = _with_numbers(self._gm, numbers) if numbers else self._gm
+            gm = with_numbers_as_constants(self._gm, numbers) if numbers else self._gm
             compiled = self._by_shape[key] = _compile_at_sizes(gm, list(args), self._options, self._group)
         return compiled(*args)
-
-
-def _reads_number(node: fx.Node) -> bool:
-    return node.op == "call_method" and node.target == "item" and node.all_input_nodes[0].op == "placeholder"
-
-
-def _inputs_read_as_numbers(gm: fx.GraphModule) -> list[int]:
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    return sorted({placeholders.index(node.all_input_nodes[0]) for node in gm.graph.nodes if _reads_number(node)})
-
-
-def _with_numbers(gm: fx.GraphModule, numbers: Mapping[int, float]) -> fx.GraphModule:
-    """The graph with ``item()`` of the inputs replaced by the numbers that they hold."""
-    graph = fx.Graph()
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    copies: dict[fx.Node, Any] = {}
-    for node in gm.graph.nodes:
-        if _reads_number(node):
-            copies[node] = numbers[placeholders.index(node.all_input_nodes[0])]
-        else:
-            copies[node] = graph.node_copy(node, copies.__getitem__)
-    return fx.GraphModule(gm, graph)
 
 
 def _compile_forward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
@@ -257,6 +237,7 @@ def _compile_forward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]
 
 def _compile_backward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
     _allow_retain_graph()
+    _take_gradients_as_they_come()
     step = gm.meta.get("rockmate")
     return step.backward_program(gm) if step is not None else lower(gm)
 
@@ -264,6 +245,27 @@ def _compile_backward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any
 def lower_inference(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
     """No gradients are wanted: nothing to plan, values die at their last use."""
     return lower(gm)
+
+
+class _Any:
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _take_gradients_as_they_come() -> None:
+    """Let AOTAutograd hand incoming gradients over with whatever strides they have.
+
+    It would copy them to the strides that were traced, and the kernels of plain PyTorch, which get them as they are, sum in
+    another order. ``lower`` sees to those few ops that need the traced strides.
+    """
+    context = TracingContext.try_get()
+    if context is None or context.fw_metadata is None:
+        return
+    for meta in context.fw_metadata.subclass_tangent_meta or ():
+        if isinstance(meta, PlainTensorMeta) and meta.memory_format is not None:
+            meta.memory_format = MemoryFormatMeta(size=_Any(), stride=_Any())  # type: ignore[arg-type]
 
 
 def _allow_retain_graph() -> None:

@@ -167,6 +167,8 @@ class _Graph:
         ready = [(-_order(node), i, node) for i, node in enumerate(self.nodes) if not dependencies.get(node)]
         heapq.heapify(ready)
         ties = len(self.nodes)
+        # Whoever starts the backward pass of a loss holds its gradient until the end.
+        begun = sum(_scalar_bytes(node) for _, _, node in ready)
         pending = set(range(count))
         while ready:
             _, _, node = heapq.heappop(ready)
@@ -174,7 +176,7 @@ class _Graph:
                 continue  # the gradient of an input stays
             slots = [key for key in waiting if key[0] is node]
             own = sum(waiting.pop(key) for key in slots)
-            others = sum(waiting.values())
+            others = begun + sum(waiting.values())
             made = again = 0
             edges = [(following, slot) for following, slot in node.next_functions if following is not None]
             for following, slot in edges:
@@ -211,6 +213,10 @@ def _accumulates(node: Any) -> bool:
 
 def _is_parameter(node: Any) -> bool:
     return _accumulates(node) and isinstance(node.variable, torch.nn.Parameter)
+
+
+def _scalar_bytes(node: Any) -> int:
+    return sum(_slot_bytes(node, i) for i, meta in enumerate(node._input_metadata) if len(meta.shape) == 0)
 
 
 def _slot_bytes(node: Any, slot: int) -> int:

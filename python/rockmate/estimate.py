@@ -148,8 +148,11 @@ def estimate(
             stack.callback(setattr, mode, "allow_non_fake_inputs", mode.allow_non_fake_inputs)
             mode.allow_non_fake_inputs = True
             stack.enter_context(mode)
-        plan = Rockmate(model, "100%", sample_inputs=inputs, cost=cost, levels=levels, **options).plan
-    if plan is None:
+        wrapper = Rockmate(model, "100%", sample_inputs=inputs, cost=cost, levels=levels, **options)
+    plan = wrapper.plan
+    if (in_pieces := getattr(wrapper, "_rockmate_state").in_pieces) is not None:  # noqa: B009
+        raise in_pieces
+    if not isinstance(plan, Plan):
         raise RockmateError("[estimate] nothing is trained: no parameter or input of the model requires a gradient")
     return Estimate(
         store_all_peak_bytes=plan.store_all_peak_bytes,

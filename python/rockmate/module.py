@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
-from rockmate.backend import CaptureOnly, capture_only, rockmate_backend
+from rockmate.backend import CaptureOnly, capture_only
+from rockmate.compiled import DYNAMO_CANT, CompiledStep
 from rockmate.errors import CaptureError, RockmateError
-from rockmate.meter import paused
 from rockmate.options import Budget, Options
-from rockmate.plan import Plan
+from rockmate.plan import PiecesPlan, Plan
 from rockmate.planning import check_budget
-from rockmate.tracing import quick_tracing
+
+log = logging.getLogger("rockmate")
 
 
 class _State:
@@ -28,8 +30,9 @@ class _State:
     def __init__(self, model: nn.Module, options: Options) -> None:
         self.model = model
         self.options = options
-        self.plans: list[Plan] = []
-        self.steps: dict[Any, Callable[..., Any]] = {}
+        self.plans: list[Plan | PiecesPlan] = []
+        self.steps: dict[Any, CompiledStep] = {}
+        self.in_pieces: CaptureError | None = None  # why the sample inputs could not be planned
         self.lock = threading.RLock()
 
 
@@ -51,6 +54,10 @@ class Rockmate(nn.Module):
         BudgetError: when the budget is nonsense, or (as soon as the step is captured, before it runs) when no schedule
             of this model meets it; the error names the least budget that can be met.
         CaptureError: when the model does something that can't be planned.
+
+    A model that Dynamo can't capture whole runs in pieces that share the budget (see :mod:`rockmate.pieces`). Which pieces come
+    is known when they have run: they are planned in the first step, which ``sample_inputs`` can't stand for, and a budget that
+    they can't keep is refused when the first forward pass has run.
 
     Example:
         >>> model = rockmate.Rockmate(model, budget="50%")
@@ -88,14 +95,14 @@ class Rockmate(nn.Module):
             _capture(state, args, kwargs)
 
     @property
-    def plan(self) -> Plan | None:
-        """The latest plan, or ``None`` before the first step is captured."""
+    def plan(self) -> Plan | PiecesPlan | None:
+        """The latest plan, or ``None`` before the first step is captured (of a model in pieces: before it has run)."""
         plans = _state_of(self).plans
         return plans[-1] if plans else None
 
     @property
-    def plans(self) -> list[Plan]:
-        """All plans so far: one for each input size, and for each piece of a model that was captured in pieces."""
+    def plans(self) -> list[Plan | PiecesPlan]:
+        """All plans so far: one for each input size, and for a model in pieces, one for each new way through it."""
         return list(_state_of(self).plans)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -143,7 +150,7 @@ def _input_kind(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
     return model.training, tuple(tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else type(leaf) for leaf in leaves)
 
 
-def _step_for(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+def _step_for(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledStep:
     kind = _input_kind(state.model, args, kwargs)
     step = state.steps.get(kind)
     if step is None:
@@ -154,70 +161,23 @@ def _step_for(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> C
     return step
 
 
-def _compiled_step(state: _State) -> Callable[..., Any]:
-    model = state.model
-    forward = type(model).forward
-
-    def step(*args: Any, **kwargs: Any) -> Any:
-        return forward(model, *args, **kwargs)
-
-    step.__code__ = step.__code__.replace()  # Dynamo keeps what it compiled with the code object: one for each kind
+def _compiled_step(state: _State) -> CompiledStep:
     options = state.options
 
-    def on_plan(plan: Plan) -> None:
+    def on_plan(plan: Plan | PiecesPlan) -> None:
         state.plans.append(plan)
         if options.on_plan is not None:
             options.on_plan(plan)
 
-    settings = {**vars(options), "on_plan": on_plan}
-
-    def backend(gm: Any, example_inputs: Any) -> Any:
-        with paused():
-            return rockmate_backend(gm, example_inputs, options=settings)
-
-    # In one piece: a budget is kept by all of the model or the model is refused.
-    compiled = torch.compile(step, backend=backend, dynamic=False, fullgraph=True)
-
-    called = False
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        nonlocal called
-        try:
-            if called:
-                return compiled(*args, **kwargs)
-            with quick_tracing():
-                result = compiled(*args, **kwargs)
-            called = True
-            return result
-        except torch._dynamo.exc.BackendCompilerFailed as error:
-            if isinstance(error.inner_exception, (RockmateError, ValueError)):
-                raise error.inner_exception from None
-            raise
-        except torch._dynamo.exc.TorchDynamoException as error:
-            raise CaptureError(_why_not(error)) from error
-
-    _ignore_log_calls()
-    return run
-
-
-def _why_not(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    place = next((str(frame) for frame in reversed(getattr(error, "real_stack", None) or []) if frame), "")
-    return (
-        f"[capture] the model can't be captured in one piece: {lines[0] if lines else error}"
-        + (f" (at {place.removeprefix('<FrameSummary ').removesuffix('>')})" if place else "")
-        + ". Move that part out of the model, or use torch.compile(model, backend='rockmate'), which plans each piece by itself"
-    )
-
-
-@functools.cache
-def _ignore_log_calls() -> None:
-    """Let Dynamo pass over calls of loggers, which would otherwise cut a model's graph in two."""
-    names = ("debug", "info", "warning", "warn", "warning_once", "info_once", "warning_advice", "log")
-    methods = [getattr(logging.Logger, name) for name in names if hasattr(logging.Logger, name)]
-    torch._dynamo.config.ignore_logging_functions.update(methods)
+    return CompiledStep(state.model, dataclasses.replace(options, on_plan=on_plan))
 
 
 def _capture(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    with torch.enable_grad(), capture_only(), contextlib.suppress(CaptureOnly):
-        _step_for(state, args, kwargs)(*args, **kwargs)
+    try:
+        with torch.enable_grad(), capture_only(), contextlib.suppress(CaptureOnly):
+            _step_for(state, args, kwargs)(*args, **kwargs)
+    except CaptureError as error:
+        if not isinstance(error.__cause__, DYNAMO_CANT):
+            raise
+        state.in_pieces = error
+        log.warning("%s", error)

@@ -8,10 +8,12 @@ that come are known only when the step runs:
   can't be computed twice. When the forward pass is over, all pieces are known, and what is held between them is
   (:mod:`rockmate.between`). If that much memory does not suffice, the step ends here with a :class:`BudgetError`. Else each
   backward pass is chosen for the bytes that are left to it.
-* Then the budget is allocated to all calls of all paths seen, and from the next step on each call runs with its own option.
+* Then the budget is allocated to all calls of all paths seen. Each call runs with its own option once a step has brought
+  nothing new; until then all save as little as in the first step, so that what comes has room.
 
-A path that was not seen before (a branch that goes the other way) begins with the options of those that were, and goes on like
-a first step. A piece that is called several times in one step has an option for each call.
+A path that is taken for the first time later (a branch that goes the other way) begins with the options of those that were
+seen, and goes on like a first step. It may need more than these left, then a warning tells it. A piece that is called several
+times in one step has an option for each call.
 """
 
 from __future__ import annotations
@@ -151,7 +153,9 @@ class _Step:
         self.given: list[Any] = [value for value in tree_leaves(given) if isinstance(value, torch.Tensor)]
         self.calls: list[_Call] = []
         self.node: CallNode | None = None  # of the latest call
+        self.nodes: list[CallNode] = []  # of the calls, as far as they were seen before
         self.is_new = False  # whether a call came that has no option allocated
+        self.is_careful = False  # whether the last step was new: save as little then
         self.is_over = False  # the forward pass
         self.backward_began = False
 
@@ -167,8 +171,9 @@ class _Step:
             return
         self.is_over = True
         try:
-            if self.is_new and self.calls:
+            if self.calls and (self.is_new or self.is_careful):
                 self.group.settle(self, None if outputs is None else tree_leaves(outputs))
+            self.group.is_unsettled = self.is_new
         finally:
             self.given = []
             for call in self.calls:
@@ -190,6 +195,7 @@ class PieceGroup:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.plan: PiecesPlan | None = None
+        self.is_unsettled = False  # whether the last step was new
         self.outdated = False  # a piece expects other gradients than its calls were allocated for
         self._roots: dict[Piece, CallNode] = {}
         self._lock = threading.RLock()
@@ -201,14 +207,20 @@ class PieceGroup:
     def end_step(self, outputs: Any) -> None:
         self._local.step.end_forward(outputs)
 
+    def abandon_step(self) -> None:
+        """The forward pass failed."""
+        self._replace_step(_Step(self, ()))
+
     def run(self, piece: Piece, args: Sequence[Any]) -> Any:
         step = self._step(args)
         with self._lock:
             if self.outdated and not step.calls:
                 self._allocate_anew()
+            if not step.calls:
+                step.is_careful = self.is_unsettled
             node = (self._roots if step.node is None else step.node.children).get(piece) if not step.is_new else None
             known = node is not None and node.chosen is not None and node.options is piece.current_options
-            variant = piece.variant(node.chosen if node is not None and known else None, args)
+            variant = piece.variant(node.chosen if node is not None and known and not step.is_careful else None, args)
             if piece.current_options is None:  # nothing in it is differentiable: it keeps nothing
                 return variant.run(*args)
             step.is_new = step.is_new or not known
@@ -223,20 +235,29 @@ class PieceGroup:
             call.inputs = given
             call.outputs = storages_of(tree_leaves(outputs))
             step.calls.append(call)
+            if node is not None:
+                step.nodes.append(node)
             variant.add(call)
         return outputs
 
     def settle(self, step: _Step, outputs: list[Any] | None) -> None:
-        """All calls of a step with new ones are known: see whether it keeps the budget, and allocate for the next ones."""
+        """All calls of a step are known: see whether it keeps the budget, and allocate for the next ones if any is new."""
         with self._lock:
+            if not step.is_new:
+                self._limit_backward(step, step.nodes, self._budget_of(step.nodes[0]))
+                return
             nodes = self._add_path(step, outputs)
             root = nodes[0]
-            budget_bytes = resolve_budget(self.options.budget, store_all_peak_bytes(root))
-            least = min_budget_bytes(root)
-            if budget_bytes < least:
-                raise self._too_small(budget_bytes, least, store_all_peak_bytes(root))
+            budget_bytes = self._budget_of(root)
             self._limit_backward(step, nodes, budget_bytes)
             self._allocate(root, budget_bytes)
+
+    def _budget_of(self, root: CallNode) -> int:
+        store_all, least = store_all_peak_bytes(root), min_budget_bytes(root)
+        budget_bytes = resolve_budget(self.options.budget, store_all)
+        if budget_bytes < least:
+            raise self._too_small(budget_bytes, least, store_all)
+        return budget_bytes
 
     def _step(self, args: Sequence[Any]) -> _Step:
         step = getattr(self._local, "step", None)
@@ -253,6 +274,8 @@ class PieceGroup:
 
     def _check_forward(self, step: _Step, options: PieceOptions) -> None:
         """Refuse as soon as it is certain that the forward pass alone takes more than the budget."""
+        if any(call.option is not None for call in step.calls):
+            return  # these could keep less the next time
         store_all = sum(call.options.store_all.kept_bytes for call in step.calls) + options.store_all.peak_bytes
         budget_bytes = resolve_budget(self.options.budget, store_all)
         if budget_bytes != resolve_budget(self.options.budget, 2 * store_all):
@@ -264,7 +287,7 @@ class PieceGroup:
     def _add_path(self, step: _Step, outputs: list[Any] | None) -> list[CallNode]:
         """The nodes of the step's calls, with what was held between them. Makes those that are missing."""
         nodes: list[CallNode] = []
-        children = self._roots
+        children: dict[Any, CallNode] = self._roots  # type: ignore[assignment]
         for call in step.calls:
             node = children.get(call.piece)
             if node is None:
@@ -313,10 +336,7 @@ class PieceGroup:
                 elif node.options is not owner.current_options:
                     node.options, node.chosen = owner.current_options, None
             if complete:
-                budget_bytes = resolve_budget(self.options.budget, store_all_peak_bytes(root))
-                if budget_bytes < (least := min_budget_bytes(root)):
-                    raise self._too_small(budget_bytes, least, store_all_peak_bytes(root))
-                self._allocate(root, budget_bytes)
+                self._allocate(root, self._budget_of(root))
 
     def _allocate(self, root: CallNode, budget_bytes: int) -> None:
         if not allocate(root, budget_bytes):

@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
+from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from rockmate.capture import Capture, import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.fallback import on_demand_sequence
 from rockmate.joint import JointGraph, read_joint_graph
+from rockmate.leaf_gradients import copy_where_engine_would
 from rockmate.lower import lower
 from rockmate.meter import paused
 from rockmate.options import Options
@@ -93,6 +95,7 @@ class StepPlan:
         stages: dict[str, float] = {}
         start = time.perf_counter()
         self._module = joint_module
+        copy_where_engine_would(joint_module.graph, num_fwd_outputs, _leaves())
         tangents = [n for n in joint_module.graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
         self._num_tangents = len(tangents)
         if self.expected is None:
@@ -196,6 +199,13 @@ class StepPlan:
         tangents = [n for n in graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
         kept, stand_for = drop_tangents(graph, tangents, given)
         return read_joint_graph(kept, num_forward_outputs, stand_for)
+
+
+def _leaves() -> set[int]:
+    """Which inputs of the graph that is being compiled are leaves, whose gradients the autograd engine accumulates."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    return {index for index, info in enumerate(metadata.input_info) if info.is_leaf} if metadata is not None else set()
 
 
 def _likely_tangents(tangents: list[fx.Node], wanted: str, goes_on: bool) -> frozenset[int]:

@@ -1,0 +1,150 @@
+"""A model's training step, captured for one kind of input: in one piece where that can be, else in several."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable
+from traceback import FrameSummary
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch import nn
+
+from rockmate.backend import capturing_only, compile_graph
+from rockmate.errors import CaptureError, RockmateError
+from rockmate.meter import paused
+from rockmate.options import Options
+from rockmate.pieces import PieceGroup
+from rockmate.tracing import quick_tracing
+
+log = logging.getLogger("rockmate")
+
+DYNAMO_CANT = (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError)
+# Pieces are compiled with the code of the user's functions, where all kinds of input and all models meet.
+_RECOMPILE_LIMITS = {"recompile_limit": 512, "accumulated_recompile_limit": 8192, "fail_on_recompile_limit_hit": True}
+
+
+class CompiledStep:
+    """The forward pass of ``model`` at one kind of input.
+
+    Dynamo is asked for the whole model first: when it can't give that, it says so before anything runs. Then it is asked for
+    pieces, which run one after the other with plain Python between them and share the budget.
+    """
+
+    def __init__(self, model: nn.Module, options: Options) -> None:
+        self._model = model
+        self._options = options
+        forward = type(model).forward
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            return forward(model, *args, **kwargs)
+
+        self._function = step
+        self._settings: dict[str, Any] = {"allow_rnn": True} if _has_recurrent_layers(model) else {}
+        self._compiled = self._compile(None)
+        self._group: PieceGroup | None = None
+        self._called = False
+        _ignore_log_calls()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._group is None:
+            try:
+                return self._run(args, kwargs)
+            except DYNAMO_CANT as error:
+                why = f"[capture] the model can't be captured in one piece: {why_not(error, self._model)}"
+                if capturing_only():
+                    raise CaptureError(f"{why}. It is planned piece by piece when its first step runs") from error
+                log.info("%s; it runs in pieces", why)
+            self._group = PieceGroup(self._options)
+            self._settings = {"allow_rnn": True, **_RECOMPILE_LIMITS}
+            self._compiled = self._compile(self._group)
+            self._called = False
+        elif capturing_only():
+            raise CaptureError("[capture] the model runs in pieces; they are planned when its first step runs")
+        self._group.begin_step((args, kwargs))
+        try:
+            outputs = self._run(args, kwargs)
+        except BaseException:
+            self._group.abandon_step()
+            raise
+        self._group.end_step(outputs)
+        return outputs
+
+    def _compile(self, group: PieceGroup | None) -> Callable[..., Any]:
+        code = self._function.__code__.replace()  # Dynamo keeps what it compiled with the code object: one for each kind
+        function = FunctionType(code, globals(), closure=self._function.__closure__)
+
+        def backend(gm: Any, example_inputs: Any) -> Any:
+            with paused():
+                return compile_graph(gm, example_inputs, self._options, group)
+
+        # Sizes that change, and numbers that the model reads off its values, are left to the pieces.
+        dynamic = False if group is None else None
+        return torch.compile(function, backend=backend, dynamic=dynamic, fullgraph=group is None)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            with self._dynamo_settings():
+                if self._called:
+                    return self._compiled(*args, **kwargs)
+                with quick_tracing():
+                    result = self._compiled(*args, **kwargs)
+            self._called = True
+            return result
+        except torch._dynamo.exc.BackendCompilerFailed as error:
+            if isinstance(error.inner_exception, (RockmateError, ValueError)):
+                raise error.inner_exception from None
+            raise
+        except DYNAMO_CANT:
+            raise
+        except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit) as error:
+            raise CaptureError(
+                f"[capture] PyTorch's tracer fails on the model: {why_not(error, self._model)}. Put "
+                "torch.compiler.disable() around that part, so that it runs as it is, between planned pieces"
+            ) from error
+
+    def _dynamo_settings(self) -> contextlib.AbstractContextManager[Any]:
+        return torch._dynamo.config.patch(self._settings) if self._settings else contextlib.nullcontext()
+
+
+def _has_recurrent_layers(model: nn.Module) -> bool:
+    return any(isinstance(module, nn.RNNBase) for module in model.modules())
+
+
+def why_not(error: Exception, model: nn.Module) -> str:
+    """What Dynamo could not do, and where that is in the model."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    what = lines[0] if lines else type(error).__name__
+    explanation = next((line.removeprefix("Explanation:").strip() for line in lines if line.startswith("Explanation:")), "")
+    frames: list[FrameSummary] = list(getattr(error, "real_stack", None) or [])
+    place = ""
+    if frames:
+        where = next((path for frame in reversed(frames) if (path := _module_at(frame, model)) is not None), None)
+        place = f", in {frames[-1].name}() at {frames[-1].filename}:{frames[-1].lineno}"
+        place += f", module '{where}'" if where else ""
+        place += f": {frames[-1].line}" if frames[-1].line else ""
+    return what + (f" ({explanation.rstrip('.')})" if explanation else "") + place
+
+
+def _module_at(frame: FrameSummary, model: nn.Module) -> str | None:
+    """Path of the first module whose ``forward`` the line belongs to; empty for the model itself."""
+    for path, module in model.named_modules():
+        code = getattr(type(module).forward, "__code__", None)
+        if code is None or code.co_filename != frame.filename or code.co_name != frame.name:
+            continue
+        lines = [line for _, _, line in code.co_lines() if line is not None]
+        if frame.lineno is not None and lines and min(lines) <= frame.lineno <= max(lines):
+            return path
+    return None
+
+
+@functools.cache
+def _ignore_log_calls() -> None:
+    """Let Dynamo pass over calls of loggers, which would otherwise cut a model's graph in two."""
+    names = ("debug", "info", "warning", "warn", "warning_once", "info_once", "warning_advice", "log")
+    methods = [getattr(logging.Logger, name) for name in names if hasattr(logging.Logger, name)]
+    torch._dynamo.config.ignore_logging_functions.update(methods)
