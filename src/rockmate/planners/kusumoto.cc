@@ -274,8 +274,10 @@ PlannerAnswer kusumoto(const TrainingGraph& graph, Bytes budget_bytes, const Pla
   const std::string note = (exact ? "exact: all " : "approximate: ") + std::to_string(family.size()) + " lower sets";
   const LowerSetProgram program(graph, std::move(family), context);
 
+  bool go_on = true;
   const auto attempt = [&](Bytes b, double done) -> std::optional<Bytes> {
-    if (!context.progress("lower sets", done)) return std::nullopt;
+    go_on = go_on && context.progress("lower sets", done);
+    if (!go_on) return std::nullopt;
     const auto strategies = program.solve(b);
     if (!strategies) return std::nullopt;
     const auto& [time_centric, memory_centric] = *strategies;
@@ -283,7 +285,7 @@ PlannerAnswer kusumoto(const TrainingGraph& graph, Bytes budget_bytes, const Pla
     return trials.add(Checkpoints(graph, time_centric.segment_of).flat_sequence()).peak_bytes;
   };
   Bytes low = 0, high = program.most_bytes();  // of B
-  for (int i = 0; i < kBisections && !context.expired(); ++i) {
+  for (int i = 0; i < kBisections && go_on; ++i) {
     const Bytes b = (low + high) / 2;
     const auto peak = attempt(b, 0.2 + 0.4 * i / kBisections);
     (!peak || *peak <= budget_bytes ? low : high) = b;
@@ -291,11 +293,11 @@ PlannerAnswer kusumoto(const TrainingGraph& graph, Bytes budget_bytes, const Pla
   const Bytes best = low;
   low = 0;
   high = best;
-  for (int i = 0; i < kLowBisections && !context.expired(); ++i) {
+  for (int i = 0; i < kLowBisections && go_on; ++i) {
     const Bytes b = (low + high) / 2;
     (attempt(b, 0.6 + 0.2 * i / kLowBisections) ? high : low) = b;
   }
-  for (int i = 1; i <= kBelow && !context.expired(); ++i) {
+  for (int i = 1; i <= kBelow && go_on; ++i) {
     attempt(high + (best - high) * i / (kBelow + 1), 0.8 + 0.2 * i / kBelow);
   }
   return std::move(trials).answer(note);
