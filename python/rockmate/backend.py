@@ -17,6 +17,7 @@ from torch._functorch._aot_autograd.schemas import MemoryFormatMeta, PlainTensor
 from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
+from rockmate.autocast import share_autocasts
 from rockmate.checks import check_dynamo_graph
 from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
 from rockmate.eager_kernels import eager_kernels
@@ -174,7 +175,7 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
             inference_compiler=lower_inference,
             partition_fn=step.partition,
             decompositions=DECOMPOSITIONS,
-        )(gm, list(inputs))
+        )(share_autocasts(gm, inputs), list(inputs))
     return compiled  # type: ignore[no-any-return]
 
 
