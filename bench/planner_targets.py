@@ -39,6 +39,12 @@ def _overhead(outcomes: Outcomes, instance: str, planners: Sequence[str], share:
     return best.overhead if best is not None else None
 
 
+def _bound(outcomes: Outcomes, instance: str, share: float) -> float:
+    """The highest of the lower bounds that were proved at this budget."""
+    its = (o.lower_bound for job, o in outcomes.items() if job.instance == instance and job.share == share)
+    return max((bound for bound in its if bound is not None), default=0.0)
+
+
 # Half the memory, the least budget: the figures of Rockmate's paper for GPT-2 large.
 
 LARGE = "gpt2_large"
@@ -93,7 +99,8 @@ def _prototype_jobs(runner: Runner, planners: Sequence[str], limit_s: float) -> 
 
 
 def _prototype_report(outcomes: Outcomes) -> Part:
-    """Held against it on the graph without head: with it, four values of vocabulary size keep every plan above 5 %."""
+    """Held against it on the graph without head: with it, four values of vocabulary size keep every plan above 5 %. The
+    prototype's own graph is lost; where its figure is below the lower bound, no schedule of ours can reach it."""
     rows = [
         {
             "share": share,
@@ -106,15 +113,21 @@ def _prototype_report(outcomes: Outcomes) -> Part:
         }
         for share, figure in PROTOTYPE.items()
     ]
-    columns = [("share", "budget", "{:.0%}"), ("prototype", "prototype", "{:.1%}")]
+    for row in rows:
+        row["bound"] = _bound(outcomes, "gpt2_large_trunk", row["share"] or 0.0)
+    columns = [
+        ("share", "budget", "{:.0%}"),
+        ("prototype", "prototype", "{:.1%}"),
+        ("bound", "lower bound, without head", "{:.2%}"),
+    ]
     for graph, title in (("gpt2_large_trunk", "without head"), (LARGE, "with head")):
         columns += [(f"{graph}_{planner}", f"{planner}, {title}", "{:.2%}") for planner in (AUTO, *ROTOR)]
     part = Part([Table("GPT-2 large against the prototype (overhead)", columns, rows)])
     for share, figure in PROTOTYPE.items():
         mine = _overhead(outcomes, "gpt2_large_trunk", [AUTO], share)
-        part.targets.append(
-            Target(f"GPT-2 large at {share:.0%}", f"< {figure:.1%}", percent(mine), mine is not None and mine < figure)
-        )
+        bound = _bound(outcomes, "gpt2_large_trunk", share)
+        shown = percent(mine) + ("" if bound < figure else f"; no schedule of this graph is below {bound:.2%}")
+        part.targets.append(Target(f"GPT-2 large at {share:.0%}", f"< {figure:.1%}", shown, mine is not None and mine < figure))
     return part
 
 
@@ -280,9 +293,13 @@ def published_section(graph_names: Mapping[str, str]) -> Section:
     def figures(instance: str) -> list[Published]:
         return published_for(SAME_KIND.get(instance, graph_names.get(instance, "")))
 
+    def seconds_for(figure: Published, limit_s: float) -> float:
+        """As long as theirs took, but no more than four usual runs. What is left of it goes into reading the graph."""
+        return min(0.9 * figure.seconds, 4 * limit_s) if figure.seconds else 4 * limit_s
+
     def jobs(runner: Runner, planners: Sequence[str], limit_s: float) -> list[Job]:
         return [
-            Job(instance, AUTO, figure.share, 4 * limit_s)
+            Job(instance, AUTO, figure.share, seconds_for(figure, limit_s))
             for instance in runner.graphs
             for figure in figures(instance)
             if not (instance in SAME_KIND and figure.proved)
