@@ -35,6 +35,7 @@ const std::vector<Case> kCases = {
     {"twremat", true},
     {"moccasin", true},
     {"rockmate", true},
+    {"hiremate", true},
     {"auto", true},
 };
 

@@ -11,6 +11,7 @@
 #include "rockmate/planners/checkmate_lp.h"
 #include "rockmate/planners/chen.h"
 #include "rockmate/planners/dtr.h"
+#include "rockmate/planners/hiremate.h"
 #include "rockmate/planners/kusumoto.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/memory_budget.h"
@@ -46,6 +47,8 @@ const std::array kPlanners = {
                  "each value computed at most twice, in retention intervals", moccasin, false},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
+    PlannerEntry{"hiremate", "Gusak et al. 2025, ICML", "recursive partition, an integer program picks options of sub-graphs",
+                 hiremate},
     PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},
 };
 
