@@ -1,4 +1,4 @@
-# make setup | test | test-long | demo | bench | lint | clean. Everything lands in .venv and build/.
+# make setup | test | test-long | demo | bench | bench-planners | lint | clean. Everything lands in .venv and build/.
 #
 #   PYTHON=python3.12    the interpreter that .venv is made of (3.10 or newer)
 #   JOBS=2               compilers at once
@@ -56,6 +56,11 @@ demo: setup
 
 bench: .venv/.bench
 	$(BIN)/python bench/run.py
+
+# Every planner on every instance, stored in bench/results. With options nothing is stored: make bench-planners BENCH=--quick
+bench-planners: .venv/.bench
+	$(BIN)/python bench/planners.py $(if $(BENCH),$(BENCH),--write)
+.PHONY: bench-planners
 
 .venv/.bench: .venv/.package
 	$(BIN)/python scripts/requirements.py bench > .venv/requirements.txt

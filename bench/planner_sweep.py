@@ -19,30 +19,40 @@ class Effort:
     each (None: as long as `auto`)."""
 
     most_ops: int = 10**9
-    part: float = 0.5
+    part: float = 0.2
     seconds: float | None = None
 
 
 # The ones that solve the whole graph at once only end on small graphs.
 EFFORTS = {
-    "checkmate": Effort(most_ops=200, part=0.2, seconds=12),
-    "checkmate-lp": Effort(most_ops=400, part=0.2, seconds=6),
-    "moccasin": Effort(most_ops=800, part=0.2, seconds=12),
-    "hiremate": Effort(part=0.25),
-    "twremat": Effort(part=0.25),
-    "rotor": Effort(part=1.0),
-    "rockmate": Effort(part=1.0),
+    "checkmate": Effort(most_ops=200, part=0.1, seconds=10),
+    "checkmate-lp": Effort(most_ops=400, part=0.1, seconds=5),
+    "moccasin": Effort(most_ops=500, part=0.1, seconds=10),
+    "hiremate": Effort(part=0.1),
+    "twremat": Effort(part=0.1),
+    "rotor": Effort(part=0.5),
+    "rockmate": Effort(part=0.25),
     AUTO: Effort(part=1.0),
 }
 MOST_OPS = 6000  # beyond, an instance is no part of the sweep
+LEFT_OUT = ("gpt2_4_layers", "gpt2_6_layers", "gpt2_8_layers", "gpt2_medium_sdpa")  # told by their neighbours
 
 
 def effort(planner: str) -> Effort:
     return EFFORTS.get(planner, Effort())
 
 
-def floor_jobs(instances: Iterable[str], time_limit_s: float) -> list[Job]:
-    return [Job(instance, planner, NO_BUDGET, time_limit_s) for instance in instances for planner in (AUTO, "rockmate")]
+def time_limit_for(time_limit_s: float, num_ops: int) -> float:
+    """Large graphs get more: twice as much at 1000 ops."""
+    return round(time_limit_s * (1 + num_ops / 1000), 1)
+
+
+def floor_jobs(runner: Runner, instances: Iterable[str], time_limit_s: float) -> list[Job]:
+    return [
+        Job(instance, planner, NO_BUDGET, time_limit_for(time_limit_s, runner.num_ops(instance)))
+        for instance in instances
+        for planner in (AUTO, "rockmate")
+    ]
 
 
 def floors_of(runner: Runner, outcomes: Iterable[Outcome]) -> dict[str, int]:
@@ -70,7 +80,8 @@ def sweep_jobs(runner: Runner, floors: dict[str, int], planners: Sequence[str], 
             its = effort(planner)
             if runner.num_ops(instance) > min(its.most_ops, MOST_OPS):
                 continue
-            seconds = time_limit_s if its.seconds is None else min(its.seconds, 4 * time_limit_s)
+            scaled_s = time_limit_for(time_limit_s, runner.num_ops(instance))
+            seconds = scaled_s if its.seconds is None else min(its.seconds, 5 * time_limit_s)
             step = round(1 / its.part)
             chosen = [share for i, share in enumerate(shares) if i % step == step - 1 or (planner == AUTO and i == 0)]
             jobs += [Job(instance, planner, share, seconds) for share in chosen]

@@ -1,6 +1,6 @@
 """Every planner on every instance, held against each other and against what others have published (`make bench-planners`).
 
-python bench/planners.py                        all of it; about 25 minutes on two quiet cores
+python bench/planners.py                        all of it; about half an hour on two quiet cores
 python bench/planners.py --write                stores it in bench/results/planners.json, .md and .html too
 python bench/planners.py --quick                a few small instances, in two minutes
 python bench/planners.py --graphs gpt2_large,resnet101 --only sweep,paper --planners auto,rotor --budgets 8
@@ -17,13 +17,13 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from planner_instances import INSTANCES, Instance, default_cache, default_command, graph_file, published
 from planner_plots import page
 from planner_runs import Outcome, Runner, planner_names
-from planner_sweep import AUTO, MOST_OPS, floor_jobs, floors_of, report_sweep, sweep_jobs
+from planner_sweep import AUTO, LEFT_OUT, MOST_OPS, floor_jobs, floors_of, report_sweep, sweep_jobs
 from planner_targets import SECTIONS, average_cost, factors, published_section
 from report import RESULTS, Part, Table, machine, publish
 
@@ -38,7 +38,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--planners", help="planners, separated by commas; auto always takes part")
     parser.add_argument("--instances", type=Path, help="folder of further graphs in node-link form")
     parser.add_argument("--budgets", type=int, default=20, help="budgets from 100 %% down to the least (20)")
-    parser.add_argument("--time-limit", type=float, default=4.0, help="seconds for one planner at one budget (4)")
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=2.0,
+        help="seconds for one planner at one budget on a small graph; more by 1 for 1000 ops (2)",
+    )
     parser.add_argument("--processes", type=int, default=2, help="planners at once, one thread each (2)")
     parser.add_argument("--quick", action="store_true", help="a few small instances, six budgets, one second each")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run of the same build has found")
@@ -91,7 +96,9 @@ def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[st
     if "sweep" in wanted:
         runner.processes = options.processes
         taking_part = [name for name in graphs if runner.num_ops(name) <= MOST_OPS]
-        floors = floors_of(runner, runner.run(floor_jobs(taking_part, limit_s)).values())
+        if options.graphs is None:
+            taking_part = [name for name in taking_part if name not in LEFT_OUT]
+        floors = floors_of(runner, runner.run(floor_jobs(runner, taking_part, limit_s)).values())
         swept = list(runner.run(sweep_jobs(runner, floors, planners, options.budgets, limit_s)).values())
         order = {name: i for i, name in enumerate(graphs)}
         swept.sort(key=lambda o: (order[o.job.instance], -o.job.share))
@@ -144,9 +151,20 @@ def main() -> None:
     file.write_text(html)
     print(f"pictures: {file}", file=sys.stderr)
     if options.write:
-        runs = [asdict(outcome) for outcome in swept]
-        data = json.loads((RESULTS / f"{options.name}.json").read_text())
-        (RESULTS / f"{options.name}.json").write_text(json.dumps({**data, "sweep": runs}) + "\n")
+        file = RESULTS / f"{options.name}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "sweep": compact(swept)}) + "\n")
+
+
+def compact(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    """All runs of the sweep, a list for each field."""
+    fields = ("status", "overhead", "peak_bytes", "budget_bytes", "lower_bound", "plan_seconds")
+    columns: dict[str, list[Any]] = {
+        name: [getattr(o.job, name) for o in outcomes] for name in ("instance", "planner", "share")
+    }
+    for name in fields:
+        values = (getattr(o, name) for o in outcomes)
+        columns[name] = [round(value, 6) if isinstance(value, float) else value for value in values]
+    return columns
 
 
 if __name__ == "__main__":
