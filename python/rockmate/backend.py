@@ -28,6 +28,7 @@ from rockmate.options import Options
 from rockmate.pieces import Piece, PieceGroup, PieceVariant, compiled_function
 from rockmate.planning import check_budget
 from rockmate.recurrent import recurrent_layers
+from rockmate.separate_gradients import with_repeated_inputs
 from rockmate.step import PieceHooks, StepPlan
 from rockmate.tracing import quick_tracing
 
@@ -136,9 +137,12 @@ def _piece_of(gm: fx.GraphModule, options: Options, group: PieceGroup) -> Piece:
     """A piece that can be compiled for each of its options."""
 
     def compile_variant(inputs: Sequence[Any], variant: PieceVariant) -> Callable[..., Any]:
-        hooks = PieceHooks(goes_on(gm), variant.option, variant.on_options, variant.on_backward)
+        module, repeated = with_repeated_inputs(gm, inputs)
+        hooks = PieceHooks(goes_on(gm), len(inputs), repeated, variant.option, variant.on_options, variant.on_backward)
+        every_input = [*inputs, *(inputs[i] for i in repeated)]
         with paused():
-            return _compile(gm, inputs, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
+            run = _compile(module, every_input, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
+        return (lambda *args: run(*args, *(args[i] for i in repeated))) if repeated else run
 
     return Piece(group, compile_variant, _own_inputs(gm))
 

@@ -1,0 +1,122 @@
+"""Let a piece hand on the gradient of an input term by term.
+
+Sums of floating-point numbers depend on their order. The gradient of a tensor ``a`` that is read in several places is summed in
+the order in which the backward pass reaches them, latest first. When one place is in a later piece and two are in this one,
+
+    plain      (g_later + g_2) + g_1
+    in pieces  g_later + (g_2 + g_1)
+
+The piece would add its terms before autograd adds the sum to what is there already. So each term gets an output of its own: the
+piece takes ``a`` several times, and the gradient of each is one term. Autograd then adds them up in the plain order.
+
+A weight that is used at every step of a loop has many terms, each as large as the weight: of a parameter's terms only the last few
+are handed on by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch.utils._pytree import tree_leaves
+
+MOST_TERMS = 16
+MOST_TERMS_OF_PARAMETERS = 3
+
+
+def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.GraphModule, list[int]]:
+    """The Dynamo graph with more placeholders, for inputs whose gradients may be sums; and which input each one stands for.
+
+    Nothing reads them: they give the gradients a place.
+    """
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    repeated: list[int] = []
+    for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            is_parameter = isinstance(value, torch.nn.Parameter)
+            most = min(_uses(node), MOST_TERMS_OF_PARAMETERS) if is_parameter else min(_most_terms(node), MOST_TERMS)
+            repeated += [index] * (most - 1)
+    if not repeated:
+        return gm, repeated
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    for node in gm.graph.nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        if node is placeholders[-1]:
+            for number, index in enumerate(repeated):
+                graph.placeholder(f"{placeholders[index].name}_term_{number}")
+    return fx.GraphModule(gm, graph), repeated
+
+
+def _uses(node: fx.Node) -> int:
+    """How often the graph reads the input."""
+    return sum(tree_leaves((user.args, user.kwargs)).count(node) for user in node.users)
+
+
+def _most_terms(node: fx.Node) -> int:
+    """Functions made of several ops may read the input more often than the graph shows."""
+    return _uses(node) + sum(user.op == "call_function" for user in node.users)
+
+
+def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence[int], num_inputs: int) -> fx.Graph:
+    """A copy of the joint graph, in which the terms of summed gradients are handed to the repeated inputs. Keeps names.
+
+    Args:
+        joint: forward and backward pass.
+        num_forward_outputs: so many of its outputs are the forward pass's.
+        repeated: see :func:`with_repeated_inputs`.
+        num_inputs: inputs of the Dynamo graph, the repeated ones not counted.
+    """
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    for node in joint.nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+    places = _places_of_inputs(graph)
+    output = graph.output_node()
+    outputs: list[Any] = list(output.args[0])  # type: ignore[arg-type]
+    for index in dict.fromkeys(repeated):
+        others = [places[num_inputs + n] for n, of in enumerate(repeated) if of == index and num_inputs + n in places]
+        if index not in places or not others:
+            continue
+        first = num_forward_outputs + places[index]
+        terms = _terms(outputs[first])
+        room = len(others) + 1
+        if len(terms) > room:
+            terms = [_partial_sum(outputs[first], len(terms) - room), *terms[len(terms) - room + 1 :]]
+        outputs[first] = terms[0]
+        for place, term in zip(others, terms[1:], strict=False):
+            outputs[num_forward_outputs + place] = term
+    meta = dict(output.meta)
+    graph.erase_node(output)
+    graph.output(tuple(outputs)).meta = meta
+    return graph
+
+
+def _places_of_inputs(graph: fx.Graph) -> dict[int, int]:
+    """For each input of the Dynamo graph its place among the inputs of the joint graph."""
+    primals = [node for node in graph.find_nodes(op="placeholder") if "tangents" not in str(node.target)]
+    descs = [node.meta.get("desc") for node in primals]
+    return {desc.idx: place for place, desc in enumerate(descs) if isinstance(desc, PlainAOTInput)}
+
+
+def _sums(gradient: Any) -> list[fx.Node]:
+    """The additions by which autograd summed the gradient, the last one first."""
+    sums = []
+    while isinstance(gradient, fx.Node) and gradient.meta.get("is_gradient_acc") and len(gradient.args) == 2:
+        sums.append(gradient)
+        gradient = gradient.args[0]
+    return sums
+
+
+def _terms(gradient: Any) -> list[Any]:
+    sums = _sums(gradient)
+    return [sums[-1].args[0], *(node.args[1] for node in reversed(sums))] if sums else [gradient]
+
+
+def _partial_sum(gradient: Any, count: int) -> Any:
+    """The sum of the first ``count + 1`` terms."""
+    sums = _sums(gradient)
+    return sums[len(sums) - count]
