@@ -56,7 +56,6 @@ def share_autocasts(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.Gra
         return casts[index]
 
     for node in gm.graph.nodes:
-        # Arguments come first: a cast stands where it is needed first, as autocast does it, under no_grad or not.
         copies[node] = graph.node_copy(node, lambda arg, node=node: argument(node, arg))  # type: ignore[misc]
     return fx.GraphModule(gm, graph)
 
@@ -72,7 +71,10 @@ def _may_be_cached(value: Any) -> bool:
 
 
 def _uses_by_region(gm: fx.GraphModule, weights: dict[fx.Node, torch.Tensor]) -> list[list[tuple[fx.Node, fx.Node, Any]]]:
-    """For each weight and stretch of the graph in which its cast is kept: (op, weight, dtype) of each use in low precision."""
+    """For each weight and stretch of the graph in which its cast is kept: (op, weight, dtype) of each use in low precision.
+
+    Uses under ``no_grad`` are left out: no gradient comes back through them.
+    """
     types = {value.device.type for value in weights.values()}
     outer = {device_type: _Region(device_type) for device_type in types}
     depth = 1 if any(region.enabled for region in outer.values()) else 0
@@ -80,8 +82,11 @@ def _uses_by_region(gm: fx.GraphModule, weights: dict[fx.Node, torch.Tensor]) ->
     entered: dict[fx.Node, None] = {}
     kept: dict[fx.Node, list[tuple[fx.Node, fx.Node, Any]]] = {}
     found: list[list[tuple[fx.Node, fx.Node, Any]]] = []
+    grad_enabled = torch.is_grad_enabled()
     for node in gm.graph.nodes:
-        if node.target is torch.amp.autocast_mode._enter_autocast:
+        if node.target is torch._C._set_grad_enabled:
+            grad_enabled = bool(node.args[0])
+        elif node.target is torch.amp.autocast_mode._enter_autocast:
             entered[node] = None
             regions.append({**regions[-1], node.args[0]: _region_of(node)})
         elif node.target is torch.amp.autocast_mode._exit_autocast:
@@ -89,7 +94,7 @@ def _uses_by_region(gm: fx.GraphModule, weights: dict[fx.Node, torch.Tensor]) ->
             regions.pop()
             if depth + len(entered) == 0:
                 kept = {}  # plain PyTorch empties its cache when the outermost region ends
-        elif node.op in ("call_function", "call_method") and _name_of(node) in _LOW_PRECISION:
+        elif grad_enabled and node.op in ("call_function", "call_method") and _name_of(node) in _LOW_PRECISION:
             for arg in node.all_input_nodes:
                 region = regions[-1].get(weights[arg].device.type) if arg in weights else None
                 if region is None or not region.enabled or not region.caches:
