@@ -24,34 +24,41 @@ measured by the allocation meter; predicted and measured peaks are the same to t
 """
 
 
+def rows_of(name: str) -> tuple[list[str], list[str]]:
+    """The lines of the table, and the notes below it."""
+    if name in zoo.REFUSED:
+        return [f"| {name} | | | | | | | refused |"], [f"* **{name}** is refused: {zoo.REFUSED[name].reason}"]
+    try:
+        examined = zoo.examine(name)
+    except Exception as error:
+        return [f"| {name} | | | | | | | FAILED |"], [f"* **{name}** failed: {str(error).splitlines()[0]}"]
+    otherwise = zoo.COMPILED_OTHERWISE.get(name)
+    lines = []
+    for row in examined.rows:
+        predicted = "" if row.measured_bytes == row.predicted_bytes else f" (predicted {row.predicted_bytes})"
+        if not row.differs_from_plain:
+            equal = "yes"
+        elif otherwise and not row.differs_from_stored:
+            equal = "to its capture"
+        else:
+            equal = f"NO: {row.differs_from_plain}"
+        share = row.measured_bytes / examined.plain_bytes
+        lines.append(
+            f"| {name} | {examined.plain_bytes} | {row.budget} | {row.budget_bytes} | {row.measured_bytes}{predicted} | {share:.0%} | "
+            f"{row.recomputed} | {equal} |"
+        )
+    return lines, [f"* **{name}** is held against its own capture: {otherwise}"] if otherwise else []
+
+
 def main() -> None:
     torch.set_num_threads(1)
     lines = ["| model | plain peak | budget | bytes | peak | of plain | recomputed ops | equal |", "|---" * 8 + "|"]
-    notes = []
+    notes: list[str] = []
     for name in zoo.FAMILIES:
-        print(name, flush=True)
-        if name in zoo.REFUSED:
-            lines.append(f"| {name} | | | | | | | refused |")
-            notes.append(f"* **{name}** is refused: {zoo.REFUSED[name].reason}")
-            continue
-        examined = zoo.examine(name)
-        otherwise = zoo.COMPILED_OTHERWISE.get(name)
-        for row in examined.rows:
-            peak = f"{row.measured_bytes}" + (
-                "" if row.measured_bytes == row.predicted_bytes else f" (predicted {row.predicted_bytes})"
-            )
-            if row.differs_from_plain == "":
-                equal = "yes"
-            elif otherwise and row.differs_from_stored == "":
-                equal = "to its capture"
-            else:
-                equal = f"NO: {row.differs_from_plain}"
-            lines.append(
-                f"| {name} | {examined.plain_bytes} | {row.budget} | {row.budget_bytes} | {peak} | "
-                f"{row.measured_bytes / examined.plain_bytes:.0%} | {row.recomputed} | {equal} |"
-            )
-        if otherwise:
-            notes.append(f"* **{name}** is held against its own capture: {otherwise}")
+        new_lines, new_notes = rows_of(name)
+        print(*new_lines, *new_notes, sep="\n", flush=True)
+        lines += new_lines
+        notes += new_notes
     versions = (
         f"Made by `python scripts/model_zoo.py` on {datetime.date.today()}, torch {torch.__version__} on the CPU with one thread, "
         f"transformers {transformers.__version__}, diffusers {diffusers.__version__}."

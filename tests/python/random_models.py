@@ -174,7 +174,9 @@ class Writer:
     def finish(self, ending: int) -> str:
         """The whole text, with the values that are returned and differentiated."""
         pick = random.Random(ending)
-        used = set(re.findall(r"\bv\d+(?:_\d)?\b", "\n".join(re.sub(r"^\s*v[\d_]+(, v[\d_]+)? =", "", line) for line in self.forward)))
+        used = set(
+            re.findall(r"\bv\d+(?:_\d)?\b", "\n".join(re.sub(r"^\s*v[\d_]+(, v[\d_]+)? =", "", line) for line in self.forward))
+        )
         tensors = {name: self.namespace[name] for name in dict.fromkeys(self.values.values())}
         given_values = {text.split(" = ")[0] for text in self.inputs}
         trainable = [n for n, t in tensors.items() if t.requires_grad and t.is_floating_point() and n not in given_values]
@@ -183,7 +185,9 @@ class Writer:
             raise Unfit("nothing to train")
         extra = pick.sample(list(tensors), min(len(tensors), pick.choice((0, 0, 1, 2))))
         if pick.random() < 0.65:
-            terms = [pick.choice(["{}.tanh().mean()", "{}.float().square().mean()", "{}.sin().sum() * 0.1"]).format(n) for n in ends]
+            terms = [
+                pick.choice(["{}.tanh().mean()", "{}.float().square().mean()", "{}.sin().sum() * 0.1"]).format(n) for n in ends
+            ]
             lines = [f"loss = {' + '.join(terms)}"]
             result = pick.choice(["loss", "(loss, {})", '{{"loss": loss, "more": ({})}}', "(loss, [{}])"]).format(
                 "".join(f"{name}, " for name in extra) or "None"
@@ -436,7 +440,9 @@ def _difference(expected: Any, got: Any, name: str) -> str:
 # Shrinking
 
 
-def shrink(description: Description, kind: str, budgets: tuple[str, ...] = BUDGETS, attempts: int = 300) -> tuple[Description, str]:
+def shrink(
+    description: Description, kind: str, budgets: tuple[str, ...] = BUDGETS, attempts: int = 300
+) -> tuple[Description, str]:
     """A smaller description that fails in the same way, and the text of its failure."""
 
     def failure_of(candidate: Description) -> str | None:

@@ -130,7 +130,9 @@ def linear(pick: Pick, x: Value) -> Code | None:
 def mlp(pick: Pick, x: Value) -> Code | None:
     if not floats(x):
         return None
-    act = pick.choice(["nn.ReLU(inplace=True)", "nn.GELU()", "nn.SiLU()", "nn.ELU(inplace=True)", "nn.Dropout(0.2, inplace=True)"])
+    act = pick.choice(
+        ["nn.ReLU(inplace=True)", "nn.GELU()", "nn.SiLU()", "nn.ELU(inplace=True)", "nn.Dropout(0.2, inplace=True)"]
+    )
     width = x.shape[-1]
     return Code("y = m(x)", f"nn.Sequential(nn.Linear({width}, {2 * width}), {act}, nn.Linear({2 * width}, {width}))")
 
@@ -143,7 +145,9 @@ def convolution(pick: Pick, x: Value) -> Code | None:
     channels = x.shape[1] * pick.choice((1, 2)) if groups > 1 else pick.size()
     kind = "nn.Conv1d" if x.dim == 3 else "nn.Conv2d"
     stride = pick.choice((1, 1, 2))
-    return Code("y = m(x)", f"{kind}({x.shape[1]}, {channels}, 3, padding=1, stride={stride}, groups={groups}, bias={pick.flag()})")
+    return Code(
+        "y = m(x)", f"{kind}({x.shape[1]}, {channels}, 3, padding=1, stride={stride}, groups={groups}, bias={pick.flag()})"
+    )
 
 
 @rule()
@@ -371,7 +375,9 @@ def same_type(x: Value, z: Value) -> bool:
 def activation(pick: Pick, x: Value) -> Code | None:
     if not floats(x, dim=(0, 1, 2, 3, 4)):
         return None
-    names = "relu gelu silu elu softplus hardswish leaky_relu logsigmoid mish selu hardtanh softsign celu relu6 tanhshrink".split()
+    names = (
+        "relu gelu silu elu softplus hardswish leaky_relu logsigmoid mish selu hardtanh softsign celu relu6 tanhshrink".split()
+    )
     methods = "tanh sigmoid sin cos abs exp2 square erf atan sinh neg sign round floor relu expm1".split()
     return Code(pick.choice([f"y = F.{pick.choice(names)}(x)", f"y = x.clamp(-3, 3).{pick.choice(methods)}()"]))
 
@@ -415,7 +421,9 @@ def residual(pick: Pick, x: Value, z: Value) -> Code | None:
 def complex_part(pick: Pick, x: Value) -> Code | None:
     if not floats(x) or x.tensor.dtype is torch.bfloat16:
         return None
-    return Code(pick.choice([f"y = torch.fft.irfft(torch.fft.rfft(x), n={x.shape[-1]})", "y = torch.polar(x.abs() + 0.1, x).real"]))
+    return Code(
+        pick.choice([f"y = torch.fft.irfft(torch.fft.rfft(x), n={x.shape[-1]})", "y = torch.polar(x.abs() + 0.1, x).real"])
+    )
 
 
 # Matrix products and concatenation
@@ -509,7 +517,9 @@ def rearrange(pick: Pick, x: Value) -> Code | None:
     if x.dim == 0:
         return None
     axis = pick.axis(x)
-    return Code(f"y = {pick.choice([f'x.roll(1, {axis})', f'x.flip({axis})', f'x.movedim({axis}, 0)', 'x.clone()', 'x.tile(2)'])}")
+    return Code(
+        f"y = {pick.choice([f'x.roll(1, {axis})', f'x.flip({axis})', f'x.movedim({axis}, 0)', 'x.clone()', 'x.tile(2)'])}"
+    )
 
 
 # In place
@@ -519,8 +529,23 @@ def rearrange(pick: Pick, x: Value) -> Code | None:
 def in_place(pick: Pick, x: Value) -> Code | None:
     if not floats(x, dim=(0, 1, 2, 3, 4)):
         return None
-    calls = ["x.add_(1)", "x.mul_(0.5)", "x.relu_()", "x.sigmoid_()", "x.tanh_()", "x.clamp_(-1, 1)", "F.elu_(x)", "F.leaky_relu_(x)"]
-    calls += ["x.neg_()", "F.relu(x, inplace=True)", "F.silu(x, inplace=True)", "F.hardtanh_(x)", "F.dropout(x, 0.3, inplace=True)"]
+    calls = [
+        "x.add_(1)",
+        "x.mul_(0.5)",
+        "x.relu_()",
+        "x.sigmoid_()",
+        "x.tanh_()",
+        "x.clamp_(-1, 1)",
+        "F.elu_(x)",
+        "F.leaky_relu_(x)",
+    ]
+    calls += [
+        "x.neg_()",
+        "F.relu(x, inplace=True)",
+        "F.silu(x, inplace=True)",
+        "F.hardtanh_(x)",
+        "F.dropout(x, 0.3, inplace=True)",
+    ]
     calls += ["x.masked_fill_(x > 0.5, 0.5)", "x.fill_(0.5)", "x.copy_(x.detach().sin())", "x.zero_()", "x.square_()"]
     fresh = pick.choice(["", "x = x * 1\n", "x = x.sin()\n"])
     return Code(f"{fresh}y = {pick.choice(calls)}")
@@ -560,7 +585,9 @@ def in_place_other(pick: Pick, x: Value, z: Value) -> Code | None:
     if not floats(x, z) or x.shape != z.shape:
         return None
     fresh = pick.choice(["x = x * 1\n", "", "x = x.sin()\n"])
-    text = pick.choice(["x += z", "x.mul_(z)", "x[:] = z", "x.copy_(z)", "x[0] = z[0]", "x.addcmul_(z, z)", "x -= 0.5 * z", "x.lerp_(z, 0.5)"])
+    text = pick.choice(
+        ["x += z", "x.mul_(z)", "x[:] = z", "x.copy_(z)", "x[0] = z[0]", "x.addcmul_(z, z)", "x -= 0.5 * z", "x.lerp_(z, 0.5)"]
+    )
     return Code(f"{fresh}{text}\ny = x")
 
 
@@ -706,7 +733,9 @@ def own_backward(pick: Pick, x: Value) -> Code | None:
 def no_grad_layer(pick: Pick, x: Value) -> Code | None:
     if not floats(x):
         return None
-    return Code("with torch.no_grad():\n    a = m(x)\ny = x * a.mean()", f"nn.Sequential(nn.Linear({x.shape[-1]}, 4), nn.Dropout(0.2))")
+    return Code(
+        "with torch.no_grad():\n    a = m(x)\ny = x * a.mean()", f"nn.Sequential(nn.Linear({x.shape[-1]}, 4), nn.Dropout(0.2))"
+    )
 
 
 # State
@@ -740,13 +769,17 @@ def codebook(pick: Pick, x: Value) -> Code | None:
     if not floats(x, dim=(2, 3)):
         return None
     width = x.shape[-1]
-    return Code(
-        f"a = x.detach().reshape(-1, {width}).to(s.dtype)\n"
-        "k = torch.cdist(a, s).argmin(-1)\n"
-        f"y = x + (s[k].view(x.shape) - x).detach()\n"
-        "s.index_add_(0, k, 0.1 * (a - s[k]))",
-        buffer=f"torch.linspace(-1, 1, 3 * {width}).view(3, {width})",
-    ) if x.tensor.dtype is not torch.bfloat16 else None
+    return (
+        Code(
+            f"a = x.detach().reshape(-1, {width}).to(s.dtype)\n"
+            "k = torch.cdist(a, s).argmin(-1)\n"
+            f"y = x + (s[k].view(x.shape) - x).detach()\n"
+            "s.index_add_(0, k, 0.1 * (a - s[k]))",
+            buffer=f"torch.linspace(-1, 1, 3 * {width}).view(3, {width})",
+        )
+        if x.tensor.dtype is not torch.bfloat16
+        else None
+    )
 
 
 @rule()
@@ -765,7 +798,9 @@ def convert(pick: Pick, x: Value) -> Code | None:
     if not floats(x):
         return None
     there = pick.choice(["torch.float32", "torch.float64", "torch.bfloat16"])
-    return Code(pick.choice([f"y = x.to({there}).to(DTYPE)", f"y = x.to({there}).sin().to(DTYPE)", "y = (x.float() * 2).type_as(x)"]))
+    return Code(
+        pick.choice([f"y = x.to({there}).to(DTYPE)", f"y = x.to({there}).sin().to(DTYPE)", "y = (x.float() * 2).type_as(x)"])
+    )
 
 
 # Inputs

@@ -73,7 +73,12 @@ def mixtral() -> Made:
 
 def bert() -> Made:
     config = tf.BertConfig(
-        vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, max_position_embeddings=32
+        vocab_size=128,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=32,
     )
     mask = torch.ones(2, 32, dtype=torch.long)
     mask[1, 20:] = 0
@@ -151,11 +156,11 @@ def regnet() -> Made:
 
 
 def clip() -> Made:
-    text = dict(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, attention_dropout=0.1)
-    vision = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=32, patch_size=8)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    shared = {**sizes, "attention_dropout": 0.1}
     config = tf.CLIPConfig(
-        text_config={**text, "max_position_embeddings": 32, "eos_token_id": 2, "bos_token_id": 1},
-        vision_config={**vision, "attention_dropout": 0.1},
+        text_config={**shared, "vocab_size": 128, "max_position_embeddings": 32, "eos_token_id": 2, "bos_token_id": 1},
+        vision_config={**shared, "image_size": 32, "patch_size": 8},
         projection_dim=16,
     )
     inputs = {"input_ids": _ids(tokens=16), "pixel_values": torch.randn(2, 3, 32, 32), "return_loss": True}
@@ -217,8 +222,8 @@ def unet() -> Made:
         norm_num_groups=8,
         dropout=0.1,
     )
-    shape = (2, 3, 16, 16)
-    return _Denoiser(model).train(), {"noisy": torch.randn(shape), "timestep": torch.tensor([3, 70]), "noise": torch.randn(shape)}
+    images = {name: torch.randn(2, 3, 16, 16) for name in ("noisy", "noise")}
+    return _Denoiser(model).train(), {**images, "timestep": torch.tensor([3, 70])}
 
 
 FAMILIES: dict[str, Callable[[], Made]] = {
