@@ -120,8 +120,9 @@ PlannerAnswer chen_sqrt(const TrainingGraph& graph, Bytes budget_bytes, const Pl
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const auto budgets = budgets_below(whole, static_cast<double>(sets[i].size() + 1), thinned(kSegmentBudgets, graph));
     for (std::size_t j = 0; j < budgets.size(); ++j) {
-      if (!context.progress("segments", (static_cast<double>(i) + static_cast<double>(j) / budgets.size()) / sets.size()))
-        break;
+      if (!context.progress("segments", (static_cast<double>(i) + static_cast<double>(j) / budgets.size()) / sets.size())) {
+        return std::move(trials).answer(note_on(sets));
+      }
       const std::vector<OpId> begins = chen_segments(bytes, sets[i], budgets[j]);
       if (begins.empty() || !tried.insert(begins).second) continue;
       trials.add(Checkpoints(graph, segment_of(num_forward_ops(graph), begins)).flat_sequence());
