@@ -169,3 +169,40 @@ TEST_CASE("Ctrl-C: status 130, nothing written") {
   CHECK(WEXITSTATUS(status) == 130);
   CHECK_FALSE(std::filesystem::exists(output));
 }
+
+TEST_CASE("Ctrl-C in the middle of a comparison: status 130, what is done by then is told") {
+  std::string budgets = "404";
+  for (int i = 0; i < 5000; ++i) budgets += ",404";
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    execl(ROCKMATE_COMMAND, "rockmate", "compare", kChain.c_str(), "--planners", "chen-recursive,chen-sqrt", "--budgets",
+          budgets.c_str(), nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string output;
+  std::array<char, 4096> buffer;
+  bool sent = false;
+  while (true) {
+    const ssize_t n = read(ends[0], buffer.data(), buffer.size());
+    if (n <= 0) break;
+    output.append(buffer.data(), static_cast<std::size_t>(n));
+    if (!sent && output.find("overhead at") != std::string::npos) {  // the heading: the planners begin
+      CHECK(kill(child, SIGINT) == 0);
+      sent = true;
+    }
+  }
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 130);
+  CHECK(output.find("no schedule below") != std::string::npos);
+  CHECK(output.find("chen-sqrt") == std::string::npos);
+  CHECK(output.find("interrupted") != std::string::npos);
+}

@@ -10,7 +10,9 @@ namespace {
 
 constexpr double kHopeless = 10;
 constexpr double kShortest = 1e-3;                              // staleness of what was used just now, in microseconds
-constexpr double kAbove[] = {1.0, 1.01, 1.03, 1.06, 1.1, 1.2};  // runtime budgets over the real one
+constexpr double kAbove[] = {1.0, 1.03, 1.01, 1.06, 1.1, 1.2};  // runtime budgets over the real one
+constexpr OpId kManyOps = 4000;                                 // above, only the first two of them
+constexpr std::size_t kSample = 1000;                           // tensors that an eviction looks at
 constexpr int kCorrections = 4;                                 // of a runtime budget whose plan exceeds the real one
 constexpr int kBisections = 6;                                  // towards the least budget, where the real one has no plan
 
@@ -81,6 +83,7 @@ class Runtime {
  private:
   struct Tensor {
     bool is_alive = false;
+    int place = kNone;  // in the pool
     bool was_computed = false;
     int locks = 0;
     int calls_left = 0;          // ops of the stream that will read it
@@ -92,9 +95,10 @@ class Runtime {
 
   bool is_made(ValueId v) const { return graph_.values[v].producer != kNone; }
 
+  // Of the pool.
   bool is_evictable(ValueId v) const {
     const Tensor& tensor = state_[v];
-    if (!tensor.is_alive || tensor.locks > 0 || !is_made(v) || bytes_of(v) == 0) return false;
+    if (tensor.locks > 0 || bytes_of(v) == 0) return false;
     if (!repeatable_[graph_.values[v].producer] || tensor.forward_calls_left > 0) return false;
     return may_go(v);
   }
@@ -167,6 +171,8 @@ class Runtime {
     }
     tensor.is_alive = tensor.was_computed = true;
     held_bytes_ += bytes_of(v);
+    tensor.place = static_cast<int>(pool_.size());
+    pool_.push_back(v);
   }
 
   void evict(ValueId v) {
@@ -178,8 +184,13 @@ class Runtime {
   }
 
   void disappear(ValueId v) {
-    state_[v].is_alive = false;
+    Tensor& tensor = state_[v];
+    tensor.is_alive = false;
     held_bytes_ -= bytes_of(v);
+    if (!is_made(v)) return;
+    state_[pool_.back()].place = tensor.place;
+    pool_[tensor.place] = pool_.back();
+    pool_.pop_back();
   }
 
   bool is_evicted(ValueId v) const { return !state_[v].is_alive && state_[v].was_computed; }
@@ -211,20 +222,28 @@ class Runtime {
 
   bool make_room(Bytes need) {
     while (held_bytes_ + need > budget_bytes_) {
-      ValueId victim = kNone;
-      double least = std::numeric_limits<double>::infinity();
-      for (ValueId v = 0; v < graph_.num_values(); ++v) {
-        if (!is_evictable(v)) continue;
-        const double h = state_[v].calls_left == 0 ? -1 : heuristic(v);
-        if (h < least) {
-          least = h;
-          victim = v;
-        }
-      }
+      const std::size_t stride = pool_.size() / kSample + 1;
+      ValueId victim = least_of_pool(++num_evicted_ % stride, stride);
+      if (victim == kNone && stride > 1) victim = least_of_pool(0, 1);
       if (victim == kNone) return false;
       evict(victim);
     }
     return true;
+  }
+
+  ValueId least_of_pool(std::size_t first, std::size_t stride) {
+    ValueId victim = kNone;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = first; i < pool_.size(); i += stride) {
+      const ValueId v = pool_[i];
+      if (!is_evictable(v)) continue;
+      const double h = state_[v].calls_left == 0 ? -1 : heuristic(v);
+      if (h < least || (h == least && v < victim)) {
+        least = h;
+        victim = v;
+      }
+    }
+    return victim;
   }
 
   double heuristic(ValueId v) {
@@ -249,9 +268,11 @@ class Runtime {
   std::vector<Tensor> state_;
   std::vector<char> repeatable_;  // by op: can (still) run again
   EvictedClasses classes_;
+  std::vector<ValueId> pool_;  // alive, made by an op
   std::vector<int> neighbourhood_;
   std::vector<OpId> sequence_;
   Bytes held_bytes_ = 0;
+  std::size_t num_evicted_ = 0;
   Micros clock_us_ = 0, plain_us_ = 0;
   bool in_backward_ = false;
 };
@@ -270,7 +291,7 @@ PlannerAnswer dtr(const TrainingGraph& graph, Bytes budget_bytes, const PlannerC
     const std::vector<OpId> sequence = dtr_run(graph, runtime_bytes, context);
     return sequence.empty() ? Bytes{0} : trials.add(sequence).peak_bytes;
   };
-  const int count = static_cast<int>(std::size(kAbove));
+  const int count = graph.num_ops() > kManyOps ? 2 : static_cast<int>(std::size(kAbove));
   for (int i = 0; i < count && context.progress("stream", static_cast<double>(i) / count); ++i) {
     auto runtime_bytes = static_cast<Bytes>(static_cast<double>(budget_bytes) * kAbove[i]);
     Bytes peak = attempt(runtime_bytes);

@@ -16,9 +16,9 @@
 // made again is banished, and what was made from it then stays. Online, so nothing is known of later ops.
 //
 // Departures. The step's forward pass computes nothing twice, so a tensor that a later forward op reads is not evicted before.
-// Rematerialised tensors that no later op of the stream reads go first. The count of memory is of the runtime, which frees
-// later than a schedule needs to: runtime budgets a little above the real one are tried too. Gives up where it recomputes for
-// more than kHopeless times the step.
+// An eviction looks at up to kSample tensors, evenly picked (the paper samples at random). Rematerialised tensors that no later
+// op of the stream reads go first. The count of memory is of the runtime, which frees later than a schedule needs to: runtime
+// budgets a little above the real one are tried too. Gives up where it recomputes for more than kHopeless times the step.
 #pragma once
 
 #include "rockmate/planners/planners.h"
