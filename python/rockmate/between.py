@@ -108,10 +108,12 @@ def held_between(calls: Sequence[CallRecord], outputs: Sequence[Any] | None, giv
 
     waiting_bytes, after_bytes = graph.run_backward()
     for index in range(len(calls)):
-        # What the caller holds is there throughout, counted with the call that made it until that has run backward.
+        # What the caller holds is there throughout. It is counted with the call that made it until that runs backward.
         held = 0
         for key, size in _held_by_the_caller(calls, outputs).items():
-            if key not in known and index < owner.get(key, first_use.get(key, (len(calls), 0))[0]):
+            if key in owner:
+                held += size if index <= owner[key] else 0
+            elif key not in known and index < first_use.get(key, (len(calls), 0))[0]:
                 held += size
         waiting_bytes[index] += held
         after_bytes[index] += held + eager_bytes[index + 1]
@@ -119,11 +121,17 @@ def held_between(calls: Sequence[CallRecord], outputs: Sequence[Any] | None, giv
 
 
 def _held_by_the_caller(calls: Sequence[CallRecord], outputs: Sequence[Any] | None) -> dict[int, int]:
-    """Storages and their bytes. Unless the outputs are known: what pieces returned, no other was given, and is still alive."""
+    """Storages and their bytes. Unless the outputs are known: what pieces returned, is alive, and is not saved by one."""
     if outputs is not None:
         return {ref.cdata: size for ref, size in storages_of(outputs)}
-    used = {ref.cdata for call in calls for ref, _ in call.inputs}
-    return {ref.cdata: size for call in calls for ref, size in call.outputs if ref.cdata not in used and not ref.expired()}
+    saved: set[int] = set()
+    for call in calls:
+        try:
+            saved.update(ref.cdata for ref, _ in storages_of(_saved_tensors(call.function)))
+        except RuntimeError:  # the call runs backward right now and has taken what it saved
+            saved.update(ref.cdata for ref, _ in call.inputs)
+    made = (item for call in calls for item in call.outputs)
+    return {ref.cdata: size for ref, size in made if ref.cdata not in saved and not ref.expired()}
 
 
 def _saved_tensors(node: Any) -> Iterable[torch.Tensor]:

@@ -34,7 +34,12 @@ class Capture:
 
 
 def import_joint_graph(
-    joint: JointGraph, num_mutated_inputs: int, parameters: set[int], name: str, held: Collection[str] = ()
+    joint: JointGraph,
+    num_mutated_inputs: int,
+    parameters: set[int],
+    name: str,
+    held: Collection[str] = (),
+    hands_on: bool = False,
 ) -> Capture:
     """Build the TrainingGraph of a joint graph.
 
@@ -44,6 +49,7 @@ def import_joint_graph(
         parameters: indices into ``joint.primals`` of those that are parameters.
         name: the name of the graph, for reports.
         held: names of nodes whose values stay to the end of the step, whoever reads them.
+        hands_on: whether the outputs are handed on to what runs next, and are not held throughout the step.
     """
     values: list[dict[str, Any]] = []
     value_ids: dict[int, int] = {}
@@ -105,7 +111,7 @@ def import_joint_graph(
                 "recomputable": node not in joint.run_once,
             }
         )
-    _mark_outputs(joint, values, value_ids, num_mutated_inputs, parameters)
+    _mark_outputs(joint, values, value_ids, num_mutated_inputs, parameters, hands_on)
     for node in joint.storages:
         if node.name in held:
             for key in joint.storages[node]:
@@ -154,6 +160,7 @@ def _mark_outputs(
     value_ids: dict[int, int],
     num_mutated_inputs: int,
     parameters: set[int],
+    hands_on: bool,
 ) -> None:
     def value_of(node: Any) -> dict[str, Any] | None:
         if not isinstance(node, fx.Node) or not joint.storages.get(node):
@@ -164,7 +171,7 @@ def _mark_outputs(
     for index, node in enumerate(joint.forward_outputs):
         if (value := value_of(node)) is None:
             continue
-        if index >= num_mutated_inputs:
+        if index >= num_mutated_inputs and not hands_on:
             value["retention"] = "step_end"
         elif value["retention"] == "last_use":
             value["retention"] = "forward_end"

@@ -36,7 +36,7 @@ class PieceOption:
         schedule: verified.
         forward_peak_bytes: the most bytes held inside the forward pass.
         kept_bytes: bytes held when the forward pass has ended: outputs, and what is saved for the backward pass.
-        backward_peak_bytes: the most bytes held inside the backward pass.
+        backward_peak_bytes: the most bytes held inside the backward pass. Outputs are gone by then, unless it reads them.
         time_us: of both passes.
         overhead: of it over the time without recomputation, minus one.
         planner: who made the schedule.
@@ -117,13 +117,20 @@ def _price(graph: Any, sequence: Sequence[int], planner: str = "store-all", is_l
     return PieceOption(
         schedule=schedule,
         forward_peak_bytes=max(inside[:end], default=0),
-        kept_bytes=simulation.bytes_after[end - 1] if end else 0,
+        kept_bytes=_kept_bytes(graph, simulation.bytes_after[end - 1] if end else 0, schedule),
         backward_peak_bytes=max(inside[end:], default=0),
         time_us=simulation.time_us,
         overhead=simulation.overhead,
         planner=planner,
         is_late=is_late,
     )
+
+
+def _kept_bytes(graph: Any, saved_bytes: int, schedule: Any) -> int:
+    """What is saved, and the outputs: whoever they are handed to holds them until its own backward pass is over."""
+    freed = {id for kind, id in schedule.actions[: schedule.forward_end] if kind == "free"}
+    values = graph.values
+    return saved_bytes + sum(values[id].charged_bytes for id in freed if values[id].retention == "forward_end")
 
 
 def _run_again(

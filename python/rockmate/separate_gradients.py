@@ -9,8 +9,8 @@ the order in which the backward pass reaches them, latest first. When one place 
 The piece would add its terms before autograd adds the sum to what is there already. So each term gets an output of its own: the
 piece takes ``a`` several times, and the gradient of each is one term. Autograd then adds them up in the plain order.
 
-A weight that is used at every step of a loop has many terms, each as large as the weight: of a parameter's terms only the last few
-are handed on by themselves.
+A weight that is used at every step of a loop has many terms, each as large as the weight: of a parameter's terms only the last
+few are handed on by themselves.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
-from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from rockmate.capture import Capture, import_joint_graph
@@ -61,6 +60,7 @@ class StepPlan:
         expected: numbers of the tangents that the plan counts on.
         plan: the user's view of the plan.
         observed: the tangents that arrived last; differs from ``expected`` when the model is trained through other outputs.
+        leaves: numbers of the inputs whose gradients the autograd engine accumulates.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class StepPlan:
         self.expected = expected
         self.observed = expected
         self.plan: Plan | None = None
+        self.leaves: frozenset[int] = frozenset()
         self._module: fx.GraphModule | None = None
         self._joint: JointGraph | None = None
         self._emitted: EmittedGraphs | None = None
@@ -100,7 +101,7 @@ class StepPlan:
         stages: dict[str, float] = {}
         start = time.perf_counter()
         self._module = joint_module
-        copy_where_engine_would(joint_module.graph, num_fwd_outputs, _leaves())
+        copy_where_engine_would(joint_module.graph, num_fwd_outputs, self.leaves)
         tangents = [n for n in joint_module.graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
         self._num_tangents = len(tangents)
         if self.expected is None:
@@ -141,7 +142,14 @@ class StepPlan:
         if full is not None and full is not joint:
             _, lacking = on_demand_sequence(full, (), ())  # what can't be computed again for gradients that come unplanned
             held = lacking.nodes
-        return import_joint_graph(joint, self._num_mutated_inputs, self._primal_parameters, self.options.name, held)
+        return import_joint_graph(
+            joint,
+            self._num_mutated_inputs,
+            self._primal_parameters,
+            self.options.name,
+            held,
+            hands_on=self._piece is not None,
+        )
 
     def _schedule_of_piece(self, capture: Capture, stages: dict[str, float]) -> Any:
         assert self._piece is not None and self.expected is not None
@@ -206,13 +214,6 @@ class StepPlan:
         if self._piece is not None and self._piece.repeated_inputs:
             kept = separate_terms(kept, num_forward_outputs, self._piece.repeated_inputs, self._piece.num_inputs)
         return read_joint_graph(kept, num_forward_outputs, stand_for)
-
-
-def _leaves() -> set[int]:
-    """Which inputs of the graph that is being compiled are leaves, whose gradients the autograd engine accumulates."""
-    context = TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    return {index for index, info in enumerate(metadata.input_info) if info.is_leaf} if metadata is not None else set()
 
 
 def _likely_tangents(tangents: list[fx.Node], wanted: str, goes_on: bool) -> frozenset[int]:

@@ -36,13 +36,14 @@ def captures(monkeypatch: pytest.MonkeyPatch) -> Iterator[Captures]:
 
 def mlp() -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Dropout(0.2), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 1))
+    hidden = [layer for _ in range(5) for layer in (nn.Linear(32, 32), nn.GELU(), nn.GELU())]
+    return nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Dropout(0.2), *hidden, nn.Linear(32, 1))
 
 
 class Broken(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = mlp()[:4], nn.Sequential(nn.GELU(), nn.Linear(32, 1))
+        self.first, self.second = mlp()[:6], mlp()[6:]
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -62,7 +63,7 @@ def assert_equal_steps(model: nn.Module, wrapper: nn.Module, sizes: list[int]) -
         assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True)), rows
 
 
-SIZES = [64, 16, 128, 3, 1, 40]
+SIZES = [64, 16, 128, 24, 48, 40]
 
 
 def test_rockmate_plans_each_size_once(captures: Captures) -> None:
