@@ -163,6 +163,9 @@ def _parameters(inputs: Sequence[Any]) -> frozenset[int]:
 
 def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Callable[..., Any]:
     spell_out_draws(gm)
+    step.leaves = frozenset(
+        i for i, arg in enumerate(inputs) if isinstance(arg, torch.Tensor) and arg.requires_grad and arg.is_leaf
+    )
     # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
     # setting keeps draws whose result nobody reads: they move the random stream.
     with (

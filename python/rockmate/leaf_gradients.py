@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 from rockmate.joint import tensor_leaves
 
@@ -35,7 +36,9 @@ def copy_where_engine_would(joint: fx.Graph, num_forward_outputs: int, leaves: C
             if not isinstance(gradient, fx.Node) or not isinstance(value := gradient.meta.get("val"), torch.Tensor):
                 continue
             storage = value.untyped_storage()._cdata
-            if number in leaves and (storage in held_elsewhere or not _engine_keeps(value, node.meta["val"])):
+            if getattr(node.meta.get("desc"), "idx", None) in leaves and (
+                storage in held_elsewhere or not _engine_keeps(value, node.meta["val"])
+            ):
                 results[position] = _copied(joint, gradient, node.meta["val"])
             held_elsewhere.add(storage)
     output.args = (tuple(results),)
@@ -53,7 +56,7 @@ def _storages_before_backward(joint: fx.Graph, tangents: list[fx.Node]) -> set[i
 
 
 def _engine_keeps(gradient: torch.Tensor, leaf: torch.Tensor) -> bool:
-    if not torch._prims_common.is_non_overlapping_and_dense(leaf):
+    if not is_non_overlapping_and_dense_or_false(leaf):
         return gradient.is_contiguous()
     strides = zip(leaf.shape, gradient.stride(), leaf.stride(), strict=True)
     return gradient.shape == leaf.shape and all(size == 1 or mine == leafs for size, mine, leafs in strides)
@@ -62,7 +65,7 @@ def _engine_keeps(gradient: torch.Tensor, leaf: torch.Tensor) -> bool:
 def _copied(joint: fx.Graph, gradient: fx.Node, leaf: torch.Tensor) -> fx.Node:
     """A copy with the strides of the leaf, or a contiguous one where these are not those of a dense tensor."""
     order = list(range(leaf.dim()))
-    if torch._prims_common.is_non_overlapping_and_dense(leaf):
+    if is_non_overlapping_and_dense_or_false(leaf):
         order.sort(key=lambda axis: -leaf.stride(axis))
     aten = torch.ops.aten
 

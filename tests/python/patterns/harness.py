@@ -85,7 +85,13 @@ def observe(what: str, tree: Any, seen: dict[str, Any], order: dict[str, dict[An
     """Write down everything about ``tree`` under names that begin with ``what``; ``order`` finds repeated objects."""
     seen[f"{what}: type"] = type(tree)
     if isinstance(tree, Tensor):
-        seen[f"{what}: dtype, strides, requires_grad"] = (tree.dtype, tree.shape, tree.stride(), tree.requires_grad, tree.is_leaf)
+        seen[f"{what}: dtype, strides, requires_grad"] = (
+            tree.dtype,
+            tree.shape,
+            tree.stride(),
+            tree.requires_grad,
+            tree.is_leaf,
+        )
         seen[f"{what}: values"] = tree.detach().clone()
         seen[f"{what}: is the same object as"] = order["objects"].setdefault(id(tree), what)
         if tree.untyped_storage().nbytes():

@@ -281,7 +281,9 @@ def test_changes_between_the_passes(what: str) -> Case:
     return Case(network(), rows(requires_grad=True), step=BETWEEN[what])
 
 
-@pattern("A6", "a parameter overwritten between forward and backward", "refused, as by plain PyTorch: its version counter tells")
+@pattern(
+    "A6", "a parameter overwritten between forward and backward", "refused, as by plain PyTorch: its version counter tells"
+)
 def test_parameter_overwritten_between_the_passes() -> None:
     for budget in (None, "100%", "85%"):
         model = network()

@@ -46,7 +46,11 @@ STRUCTURES: dict[str, Callable[[Any, Tensor], Any]] = {
     "a parameter and a buffer": lambda m, x: (hidden_of(m, x), m.b.weight, m.scale),
     "sizes and data types": lambda m, x: (hidden_of(m, x), x.shape, x.dtype, x.device),
     "one of them detached, one an integer": lambda m, x: (h := hidden_of(m, x), h.detach(), h.argmax(1)),
-    "an expanded tensor and one of other strides": lambda m, x: (h := hidden_of(m, x), h.sum(1, True).expand(24, 5), h.t().clone()),
+    "an expanded tensor and one of other strides": lambda m, x: (
+        h := hidden_of(m, x),
+        h.sum(1, True).expand(24, 5),
+        h.t().clone(),
+    ),
 }
 
 
@@ -76,7 +80,12 @@ def test_keyword_arguments() -> Case:
     def inputs(step: int) -> Any:
         x, mask = torch.randn(24, 16), (torch.rand(24, 1) > 0.5).float()
         extras = {"a": torch.randn(64, requires_grad=True), "n": 3}
-        return [((x,), {}), ((x, mask), {"flag": False}), ((x,), {"mask": mask, "extras": extras}), ((), {"x": x, "extras": extras})][step]
+        return [
+            ((x,), {}),
+            ((x, mask), {"flag": False}),
+            ((x,), {"mask": mask, "extras": extras}),
+            ((), {"x": x, "extras": extras}),
+        ][step]
 
     return Case(Model(), inputs, steps=4)
 
@@ -216,7 +225,9 @@ def test_other_image_sizes() -> Case:
         x = torch.randn(2 + step % 2, 3, 8 + step, 8)
         return (x.to(memory_format=torch.channels_last) if step == 2 else x,)
 
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4)
+    )
     return Case(model, inputs, steps=4)
 
 
@@ -419,7 +430,10 @@ DTYPES: dict[str, Callable[[], Case]] = {
         Fn(lambda m, x: m.b(torch.sin(m.a(x).double() * 2).bfloat16().float()), **mlp()), rows()
     ),
     "complex, FFT layer": lambda: Case(
-        Fn(lambda m, x: m.b(torch.fft.irfft(torch.fft.rfft(m.a(x)) * torch.polar(m.r, m.r), n=64)), **mlp(r=nn.Parameter(torch.rand(33)))),
+        Fn(
+            lambda m, x: m.b(torch.fft.irfft(torch.fft.rfft(m.a(x)) * torch.polar(m.r, m.r), n=64)),
+            **mlp(r=nn.Parameter(torch.rand(33))),
+        ),
         rows(),
     ),
     "complex weights": lambda: Case(

@@ -125,7 +125,9 @@ def test_tied_weights_and_hooks() -> Case:
     embedding = nn.Embedding(20, 16)
     output = nn.Linear(16, 20, bias=False)
     output.weight = embedding.weight
-    model = Fn(lambda m, ids: m.output(torch.sin(m.a(m.embedding(ids)))), embedding=embedding, output=output, a=nn.Linear(16, 16))
+    model = Fn(
+        lambda m, ids: m.output(torch.sin(m.a(m.embedding(ids)))), embedding=embedding, output=output, a=nn.Linear(16, 16)
+    )
     fired: list[str] = []
 
     def scale(grad: Tensor) -> Tensor:

@@ -161,8 +161,7 @@ HOST_RANDOM: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "an array from NumPy": lambda m, x: m.b(torch.sin(m.a(x))) * torch.from_numpy(np.random.rand(16).astype(np.float32)),
     "layers dropped by NumPy": lambda m, x: m.b(torch.sin(m.a(x))) if np.random.uniform(0, 1) < 0.5 else m.b(m.a(x)),
     "layers dropped by torch.rand": lambda m, x: m.b(torch.sin(m.a(x))) if torch.rand([]) < 0.5 else m.b(m.a(x)),
-    "a generator of its own": lambda m, x: m.b(torch.sin(m.a(x)))
-    * torch.rand(16, generator=torch.Generator().manual_seed(3)),
+    "a generator of its own": lambda m, x: m.b(torch.sin(m.a(x))) * torch.rand(16, generator=torch.Generator().manual_seed(3)),
     "a seed set in forward": lambda m, x: (torch.manual_seed(3), m.b(F.dropout(torch.sin(m.a(x)))))[1],
 }
 

@@ -53,12 +53,28 @@ def test_batch_norm_channels_last() -> Case:
 
 @equal("S1", "the same batch normalization twice in one forward")
 def test_batch_norm_twice() -> Case:
-    return Case(Fn(lambda m, x: m.n(torch.sin(m.b(torch.relu(m.n(m.a(x)))))), a=nn.Linear(16, 32), b=nn.Linear(32, 32), n=nn.BatchNorm1d(32)), rows())
+    return Case(
+        Fn(
+            lambda m, x: m.n(torch.sin(m.b(torch.relu(m.n(m.a(x)))))),
+            a=nn.Linear(16, 32),
+            b=nn.Linear(32, 32),
+            n=nn.BatchNorm1d(32),
+        ),
+        rows(),
+    )
 
 
 @equal("S1", "running statistics read in forward, after batch normalization")
 def test_batch_norm_statistics_read() -> Case:
-    return Case(Fn(lambda m, x: m.b(torch.relu(m.n(m.a(x))) * m.n.running_mean), a=nn.Linear(16, 32), b=nn.Linear(32, 16), n=nn.BatchNorm1d(32)), rows())
+    return Case(
+        Fn(
+            lambda m, x: m.b(torch.relu(m.n(m.a(x))) * m.n.running_mean),
+            a=nn.Linear(16, 32),
+            b=nn.Linear(32, 16),
+            n=nn.BatchNorm1d(32),
+        ),
+        rows(),
+    )
 
 
 @equal("S1", "spectral norm and weight norm as parametrizations")
