@@ -1,5 +1,6 @@
 #include "rockmate/planners/checkmate.h"
 
+#include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/program_solve.h"
 #include "rockmate/solvers/sequence_memory.h"
 
@@ -18,7 +19,8 @@ PlannerAnswer checkmate(const TrainingGraph& graph, Bytes budget_bytes, const Pl
   if (!search.sequence.empty()) search.time_us = sequence_time_us(graph, search.sequence);
   // A start for the whole program: one in which ops run again only for a read that is near.
   solve_program(graph, budget_bytes, {.reach = 3}, context.seconds_left() * 0.3, context, search);
-  if (!context.expired()) {
+  answer.proved = at_the_bound(graph, lower_bound_us(graph, budget_bytes), search);
+  if (!answer.proved && !context.expired()) {
     solve_program(graph, budget_bytes, {}, context.seconds_left(), context, search);
     answer.proved = search.proved;
     if (search.too_large) {

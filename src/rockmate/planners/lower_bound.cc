@@ -5,122 +5,14 @@
 #include <limits>
 #include <numeric>
 
+#include "rockmate/planners/moments.h"
+#include "rockmate/planners/moments_program.h"
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/min_cut.h"
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
 namespace {
-
-constexpr Micros kNever = std::numeric_limits<Micros>::infinity();
-constexpr OpId kBoundary = -2;  // the moment between the passes
-
-// One moment, as the text of the header has it.
-struct Moment {
-  enum class At : std::uint8_t { kHeld, kOpen, kUnborn };  // held in any case, to be decided, not there yet
-  Bytes fixed_bytes = 0;
-  std::vector<At> at;            // by value
-  std::vector<Micros> rerun_us;  // by op: price of running after the moment; kNever where it may not
-  std::vector<char> has_run;     // by op: certain to have run before
-  std::vector<ValueId> reads;    // certain to be read after
-};
-
-class MomentMaker {
- public:
-  explicit MomentMaker(const TrainingGraph& graph)
-      : graph_(graph), num_forward_(num_forward_ops(graph)), readers_(readers_of(graph)) {}
-
-  Moment make(OpId d) const {
-    Moment moment;
-    moment.has_run.assign(graph_.num_ops(), 0);
-    std::vector<char> will_run(graph_.num_ops(), 0);
-    if (d == kBoundary || d < num_forward_) {
-      const OpId end = d == kBoundary ? num_forward_ : d + 1;
-      for (OpId op = 0; op < graph_.num_ops(); ++op) (op < end ? moment.has_run : will_run)[op] = 1;
-    } else {
-      mark_ancestors(d, moment.has_run);
-      mark_descendants(d, will_run);
-    }
-    set_values(d, will_run, moment);
-    set_prices(moment);
-    std::vector<char> read(graph_.num_values(), 0);
-    for (OpId op = 0; op < graph_.num_ops(); ++op) {
-      if (!will_run[op]) continue;
-      for (ValueId v : graph_.ops[op].inputs) {
-        if (read[v]++ || is_resident(graph_.values[v].kind)) continue;
-        // In the forward pass nothing can be recomputed: what is read later in it is held.
-        if (op < num_forward_ && moment.at[v] == Moment::At::kOpen) hold(v, moment);
-        if (moment.at[v] == Moment::At::kOpen || op >= num_forward_) moment.reads.push_back(v);
-      }
-    }
-    return moment;
-  }
-
- private:
-  void hold(ValueId v, Moment& moment) const {
-    if (moment.at[v] == Moment::At::kHeld) return;
-    moment.at[v] = Moment::At::kHeld;
-    moment.fixed_bytes += charged_bytes(graph_.values[v]);
-  }
-
-  // d itself has run, too: it is running.
-  void mark_ancestors(OpId d, std::vector<char>& marked) const {
-    std::fill(marked.begin(), marked.begin() + num_forward_, 1);
-    marked[d] = 1;
-    for (OpId op = d; op >= num_forward_; --op) {
-      if (!marked[op]) continue;
-      for (ValueId v : graph_.ops[op].inputs) {
-        if (graph_.values[v].producer != kNone) marked[graph_.values[v].producer] = 1;
-      }
-    }
-  }
-
-  void mark_descendants(OpId d, std::vector<char>& marked) const {
-    marked[d] = 1;
-    for (OpId op = d; op < graph_.num_ops(); ++op) {
-      if (!marked[op]) continue;
-      for (ValueId v : graph_.ops[op].outputs) {
-        for (OpId reader : readers_[v]) marked[reader] = 1;
-      }
-    }
-    marked[d] = 0;
-  }
-
-  void set_values(OpId d, const std::vector<char>& will_run, Moment& moment) const {
-    moment.at.assign(graph_.num_values(), Moment::At::kOpen);
-    const bool in_forward = d != kBoundary && d < num_forward_;
-    for (ValueId v = 0; v < graph_.num_values(); ++v) {
-      const Value& value = graph_.values[v];
-      const bool leaves = value.retention == Retention::kUntilStepEnd;
-      if (is_resident(value.kind)) {
-        hold(v, moment);  // for nothing
-      } else if (value.producer == kNone) {
-        if (in_forward) moment.at[v] = Moment::At::kUnborn;
-        if (d == kBoundary || (leaves && !in_forward)) hold(v, moment);
-      } else if (will_run[value.producer] && !moment.has_run[value.producer]) {
-        moment.at[v] = Moment::At::kUnborn;
-      } else if (moment.has_run[value.producer]) {
-        const bool until_forward_end = in_forward && value.retention == Retention::kUntilForwardEnd;
-        if (leaves || until_forward_end) hold(v, moment);
-      }
-    }
-    if (d == kBoundary) return;
-    moment.fixed_bytes += graph_.ops[d].workspace_bytes;
-    for (ValueId v : graph_.ops[d].inputs) hold(v, moment);
-    for (ValueId v : graph_.ops[d].outputs) hold(v, moment);
-  }
-
-  void set_prices(Moment& moment) const {
-    moment.rerun_us.assign(graph_.num_ops(), 0);
-    for (OpId op = 0; op < graph_.num_ops(); ++op) {
-      if (moment.has_run[op]) moment.rerun_us[op] = may_repeat(graph_, op) ? graph_.ops[op].time_us : kNever;
-    }
-  }
-
-  const TrainingGraph& graph_;
-  OpId num_forward_;
-  std::vector<std::vector<OpId>> readers_;
-};
 
 // Time and bytes of one choice of what to hold and what to run again.
 struct Line {
@@ -280,11 +172,17 @@ Micros lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes) {
   if (working_set_floor(graph) > budget_bytes) return kNever;
   const MomentMaker maker(graph);
   Micros best = 0;
+  OpId where = kNone;
   for (OpId d : moments_to_try(graph)) {
-    best = std::max(best, bound_at(graph, maker.make(d), budget_bytes));
+    const Micros bound_us = bound_at(graph, maker.make(d), budget_bytes);
+    if (bound_us > best) {
+      best = bound_us;
+      where = d;
+    }
     if (best == kNever) break;
   }
-  return best;
+  if (where == kNone || best == kNever) return best;
+  return std::max(best, bound_of_moments(graph, budget_bytes, moments_around(graph, where)));
 }
 
 }  // namespace rockmate

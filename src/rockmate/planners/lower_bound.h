@@ -19,12 +19,16 @@
 // before d may run again, at its time; what need not have run before d costs nothing; a backward op (or one with side effects)
 // that has run can't run again. Without a boundary every op is such a moment.
 //
-// What it does not see: recomputed values need room too, and may be recomputed more than once. At low budgets it is far below.
+// On graphs of up to 600 ops some moments are then taken together, and in integers: moments_program.h. On larger ones the bound
+// does not see that recomputed values need room too and may be recomputed more than once: at low budgets it is far below.
 #pragma once
 
 #include "rockmate/graph/graph.h"
 
 namespace rockmate {
+
+// A plan within this share of the bound is called optimal: what the tolerances of a linear program leave open.
+inline constexpr double kOptimalGap = 1e-4;
 
 // Recomputation time that every schedule of the graph with a peak of at most budget_bytes has at least. Infinite when some
 // moment is certain to hold more: then there is no schedule.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/program_solve.h"
 #include "rockmate/solvers/sequence_memory.h"
 
@@ -23,18 +24,19 @@ PlannerAnswer moccasin(const TrainingGraph& graph, Bytes budget_bytes, const Pla
     answer.proved = true;
     return answer;
   }
+  const Micros bound_us = lower_bound_us(graph, budget_bytes);
   ProgramSearch search;
   search.sequence = evicted_sequence(graph, budget_bytes, context);
   if (!at_most_twice(graph, search.sequence)) search.sequence.clear();
   if (!search.sequence.empty()) search.time_us = sequence_time_us(graph, search.sequence);
   // The last one reaches everything.
   for (int reach : {2, 3, 5, graph.num_ops()}) {
-    if (context.expired()) break;
+    if (context.expired() || answer.proved) break;
     const bool last = reach == graph.num_ops();
     const double seconds = context.seconds_left() * (last ? 1 : 0.4);
     StageProgramOptions options{.reach = reach, .most_recomputes = 1};
     solve_program(graph, budget_bytes, options, seconds, context, search);
-    answer.proved = last && search.proved;
+    answer.proved = (last && search.proved) || at_the_bound(graph, bound_us, search);
     if (search.too_large) {
       answer.note = "moccasin's program has more than 20 million nonzeros for this graph: use rockmate or hiremate";
       break;

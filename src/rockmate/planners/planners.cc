@@ -39,7 +39,7 @@ const std::array kPlanners = {
     PlannerEntry{"checkmate", "Jain et al. 2019, arXiv 1910.02653", "the whole graph as one integer program", checkmate, false},
     PlannerEntry{"checkmate-lp", "Jain et al. 2019, arXiv 1910.02653", "its linear relaxation, rounded in two phases",
                  checkmate_lp, false},
-    PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false},
+    PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false, true},
     PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget,
                  true, true},
     PlannerEntry{"twremat", "Kumar et al. 2019, NeurIPS", "divide and conquer over a tree decomposition", twremat, false},
@@ -115,7 +115,7 @@ PlannerResult run_planner(const PlannerEntry& planner, const TrainingGraph& grap
   if (result.plan) {
     const Bytes peak = result.plan->peak_bytes;
     result.min_budget_bytes = answer.least_peak_bytes > 0 ? std::min(answer.least_peak_bytes, peak) : peak;
-    const bool at_the_bound = result.plan->overhead <= result.lower_bound * (1 + 1e-9) + 1e-12;
+    const bool at_the_bound = result.plan->overhead <= result.lower_bound * (1 + kOptimalGap) + 1e-12;
     result.lower_bound = std::min(result.lower_bound, result.plan->overhead);  // equal up to rounding
     result.status = answer.proved || at_the_bound ? PlannerStatus::kOptimal : PlannerStatus::kFeasible;
   } else {

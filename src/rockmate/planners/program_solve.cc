@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "rockmate/planners/lower_bound.h"
 #include "rockmate/solvers/evict.h"
 #include "rockmate/solvers/keep.h"
 #include "rockmate/solvers/sequence_memory.h"
@@ -44,6 +45,12 @@ std::vector<OpId> evicted_sequence(const TrainingGraph& graph, Bytes budget_byte
   std::vector<OpId> sequence = evict(graph, store_all_sequence(graph), budget_bytes, go_on);
   if (SequenceMemory(graph, sequence).peak_bytes() > budget_bytes) return {};
   return keep_within(graph, std::move(sequence), budget_bytes);
+}
+
+bool at_the_bound(const TrainingGraph& graph, Micros bound_us, const ProgramSearch& search) {
+  if (search.sequence.empty()) return false;
+  const Micros recompute_us = search.time_us - sequence_time_us(graph, store_all_sequence(graph));
+  return recompute_us <= bound_us * (1 + kOptimalGap);
 }
 
 void solve_program(const TrainingGraph& graph, Bytes budget_bytes, const StageProgramOptions& options, double most_seconds,

@@ -25,6 +25,9 @@ struct ProgramSearch {
   bool too_large = false;  // the last program was not made
 };
 
+// Is the best sequence as fast as any schedule within the budget can be? bound_us is lower_bound_us(graph, budget).
+bool at_the_bound(const TrainingGraph& graph, Micros bound_us, const ProgramSearch& search);
+
 // Makes one program, solves it from the best sequence so far, and keeps what is better.
 void solve_program(const TrainingGraph& graph, Bytes budget_bytes, const StageProgramOptions& options, double most_seconds,
                    const PlannerContext& context, ProgramSearch& search);
