@@ -1,8 +1,11 @@
 #include "rockmate/planners/lower_bound.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "rockmate/planners/moments.h"
@@ -142,6 +145,60 @@ std::vector<OpId> moments_to_try(const TrainingGraph& graph) {
   return moments;
 }
 
+Micros compute_bound(const TrainingGraph& graph, Bytes budget_bytes) {
+  if (working_set_floor(graph) > budget_bytes) return kNever;
+  const MomentMaker maker(graph);
+  Micros best = 0;
+  OpId where = kNone;
+  for (OpId d : moments_to_try(graph)) {
+    const Micros bound_us = bound_at(graph, maker.make(d), budget_bytes);
+    if (bound_us > best) {
+      best = bound_us;
+      where = d;
+    }
+    if (best == kNever) break;
+  }
+  if (where == kNone || best == kNever) return best;
+  return std::max(best, bound_of_moments(graph, budget_bytes, moments_around(graph, where)));
+}
+
+// Equal for graphs that have the same bound at every budget.
+std::vector<std::int64_t> numbers_of(const TrainingGraph& graph) {
+  std::vector<std::int64_t> numbers{graph.has_boundary, graph.rng_state_bytes};
+  for (const Value& value : graph.values) {
+    numbers.insert(numbers.end(), {value.bytes, static_cast<std::int64_t>(value.kind),
+                                   static_cast<std::int64_t>(value.retention), value.producer});
+  }
+  for (const Op& op : graph.ops) {
+    numbers.insert(numbers.end(),
+                   {std::bit_cast<std::int64_t>(op.time_us), op.workspace_bytes, static_cast<std::int64_t>(op.pass),
+                    op.is_random, op.recomputable, static_cast<std::int64_t>(op.inputs.size())});
+    numbers.insert(numbers.end(), op.inputs.begin(), op.inputs.end());
+  }
+  return numbers;
+}
+
+// The bounds of the last graph: a comparison asks for the same ones once for each planner.
+class KnownBounds {
+ public:
+  Micros find_or_compute(const TrainingGraph& graph, Bytes budget_bytes) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::int64_t> numbers = numbers_of(graph);
+    if (numbers != graph_) {
+      bounds_.clear();
+      graph_ = std::move(numbers);
+    }
+    const auto known = bounds_.find(budget_bytes);
+    if (known != bounds_.end()) return known->second;
+    return bounds_[budget_bytes] = compute_bound(graph, budget_bytes);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::int64_t> graph_;
+  std::map<Bytes, Micros> bounds_;
+};
+
 }  // namespace
 
 Bytes working_set_floor(const TrainingGraph& graph) {
@@ -169,20 +226,8 @@ Bytes peak_floor(const TrainingGraph& graph) {
 }
 
 Micros lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes) {
-  if (working_set_floor(graph) > budget_bytes) return kNever;
-  const MomentMaker maker(graph);
-  Micros best = 0;
-  OpId where = kNone;
-  for (OpId d : moments_to_try(graph)) {
-    const Micros bound_us = bound_at(graph, maker.make(d), budget_bytes);
-    if (bound_us > best) {
-      best = bound_us;
-      where = d;
-    }
-    if (best == kNever) break;
-  }
-  if (where == kNone || best == kNever) return best;
-  return std::max(best, bound_of_moments(graph, budget_bytes, moments_around(graph, where)));
+  static KnownBounds known;
+  return known.find_or_compute(graph, budget_bytes);
 }
 
 }  // namespace rockmate

@@ -43,7 +43,7 @@ class Program {
 
   Micros bound_us() const {
     ilp::SolveOptions how;
-    how.time_limit_s = 1;
+    how.time_limit_s = 0.5;
     how.node_limit = 200;
     how.relative_gap = 1e-5;
     const ilp::Outcome outcome = ilp::solve(model_, how);
@@ -113,7 +113,7 @@ Micros bound_of_moments(const TrainingGraph& graph, Bytes budget_bytes, const st
 
 std::vector<OpId> moments_around(const TrainingGraph& graph, OpId through) {
   const OpId num_forward = num_forward_ops(graph);
-  if (through != kBoundary && through < num_forward) return {through};
+  if ((through != kBoundary && through < num_forward) || graph.num_ops() > kMostOps) return {through};
   const SequenceMemory plain(graph, store_all_sequence(graph));
   const MomentMaker maker(graph);
   std::vector<OpId> ops(graph.num_ops() - num_forward);
