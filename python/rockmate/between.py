@@ -106,7 +106,7 @@ def held_between(calls: Sequence[CallRecord], outputs: Sequence[Any] | None, giv
     for position, size in first_use.values():
         eager_bytes[position] += size
 
-    waiting_bytes, after_bytes = graph.run_backward()
+    waiting_bytes, after_bytes = graph.run_backward(_differentiated(outputs or ()))
     for index in range(len(calls)):
         # What the caller holds is there throughout. It is counted with the call that made it until that runs backward.
         held = 0
@@ -118,6 +118,12 @@ def held_between(calls: Sequence[CallRecord], outputs: Sequence[Any] | None, giv
         waiting_bytes[index] += held
         after_bytes[index] += held + eager_bytes[index + 1]
     return Between(eager_bytes, waiting_bytes, after_bytes)
+
+
+def _differentiated(outputs: Sequence[Any]) -> list[torch.Tensor]:
+    """The outputs whose gradients are there when the backward pass begins: a loss alone if there is one, else all."""
+    candidates = [value for value in outputs if isinstance(value, torch.Tensor) and value.grad_fn is not None]
+    return [value for value in candidates if value.dim() == 0] or candidates
 
 
 def _held_by_the_caller(calls: Sequence[CallRecord], outputs: Sequence[Any] | None) -> dict[int, int]:
@@ -165,12 +171,15 @@ class _Graph:
         self.eager_nodes = [node for node in self.nodes if node not in self.number and not _accumulates(node)]
         self.positions = {node: sum(nr < node._sequence_nr() for nr in order) for node in self.eager_nodes}
 
-    def run_backward(self) -> tuple[list[int], list[int]]:
+    def run_backward(self, differentiated: Sequence[torch.Tensor]) -> tuple[list[int], list[int]]:
         """Gradients that wait, as the engine will go: the latest node that is ready comes next."""
         count = len(self.functions)
         waiting_bytes, after_bytes = [0] * count, [0] * count
         waiting: dict[tuple[Any, int], int] = {}
-        arrived: set[tuple[Any, int]] = set()
+        for value in differentiated:
+            if value.grad_fn in self.nodes:
+                waiting[value.grad_fn, value.output_nr] = _slot_bytes(value.grad_fn, value.output_nr)
+        arrived = set(waiting)
         dependencies = dict(self.dependencies)
         ready = [(-_order(node), i, node) for i, node in enumerate(self.nodes) if not dependencies.get(node)]
         heapq.heapify(ready)
