@@ -16,8 +16,8 @@ import zoo  # noqa: E402
 HEAD = """\
 # Model zoo
 
-Small models of fourteen families (`tests/python/zoo.py`), in train mode with their dropout on, three SGD steps each. *Equal*: loss,
-every gradient, buffers and the random stream after each step, to the bit, against plain PyTorch; where a model computes
+Small models of fourteen families (`tests/python/zoo.py`), in train mode with their dropout on, three SGD steps each. *Equal*:
+loss, every gradient, buffers and the random stream after each step, to the bit, against plain PyTorch; where a model computes
 otherwise when it is compiled, against the same capture trained without recomputation, with the reason below the table. *Peak*:
 measured by the allocation meter; predicted and measured peaks are the same to the byte unless both are shown.
 
@@ -44,8 +44,8 @@ def rows_of(name: str) -> tuple[list[str], list[str]]:
             equal = f"NO: {row.differs_from_plain}"
         share = row.measured_bytes / examined.plain_bytes
         lines.append(
-            f"| {name} | {examined.plain_bytes} | {row.budget} | {row.budget_bytes} | {row.measured_bytes}{predicted} | {share:.0%} | "
-            f"{row.recomputed} | {equal} |"
+            f"| {name} | {examined.plain_bytes} | {row.budget} | {row.budget_bytes} | {row.measured_bytes}{predicted} | "
+            f"{share:.0%} | {row.recomputed} | {equal} |"
         )
     return lines, [f"* **{name}** is held against its own capture: {otherwise}"] if otherwise else []
 
@@ -60,8 +60,8 @@ def main() -> None:
         lines += new_lines
         notes += new_notes
     versions = (
-        f"Made by `python scripts/model_zoo.py` on {datetime.date.today()}, torch {torch.__version__} on the CPU with one thread, "
-        f"transformers {transformers.__version__}, diffusers {diffusers.__version__}."
+        f"Made by `python scripts/model_zoo.py` on {datetime.date.today()}, torch {torch.__version__} on the CPU with one "
+        f"thread, transformers {transformers.__version__}, diffusers {diffusers.__version__}."
     )
     (ROOT / "docs" / "model_zoo.md").write_text(HEAD + "\n".join([*lines, "", *notes, *([""] if notes else []), versions, ""]))
 

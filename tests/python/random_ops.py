@@ -4,8 +4,10 @@ A rule takes a source of choices and the values it applies to, and returns the c
 
     linear(pick, x)  with x of shape (4, 8)  ->  Code("y = m(x)", "nn.Linear(8, 6)")
 
-``y`` stands for the result, or ``y0, y1`` for several, and ``m`` for the module that the second part makes. Choices are made from
-the values' present shapes, so that the same rule with the same choices still fits when the model around it shrinks.
+``y`` stands for the result, or ``y0, y1`` for several, and ``m`` for the module that the second part makes. Choices are made
+from the values' present shapes, so that the same rule with the same choices still fits when the model around it shrinks.
+
+Left out: ``prod``. Its backward pass looks at the data for zeros, and is traced as another formula that needs no look.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -375,10 +376,41 @@ def same_type(x: Value, z: Value) -> bool:
 def activation(pick: Pick, x: Value) -> Code | None:
     if not floats(x, dim=(0, 1, 2, 3, 4)):
         return None
-    names = (
-        "relu gelu silu elu softplus hardswish leaky_relu logsigmoid mish selu hardtanh softsign celu relu6 tanhshrink".split()
-    )
-    methods = "tanh sigmoid sin cos abs exp2 square erf atan sinh neg sign round floor relu expm1".split()
+    names = [
+        "relu",
+        "gelu",
+        "silu",
+        "elu",
+        "softplus",
+        "hardswish",
+        "leaky_relu",
+        "logsigmoid",
+        "mish",
+        "selu",
+        "hardtanh",
+        "softsign",
+        "celu",
+        "relu6",
+        "tanhshrink",
+    ]
+    methods = [
+        "tanh",
+        "sigmoid",
+        "sin",
+        "cos",
+        "abs",
+        "exp2",
+        "square",
+        "erf",
+        "atan",
+        "sinh",
+        "neg",
+        "sign",
+        "round",
+        "floor",
+        "relu",
+        "expm1",
+    ]
     return Code(pick.choice([f"y = F.{pick.choice(names)}(x)", f"y = x.clamp(-3, 3).{pick.choice(methods)}()"]))
 
 
@@ -608,7 +640,7 @@ def reduce(pick: Pick, x: Value) -> Code | None:
     if not floats(x):
         return None
     axis, keep = pick.axis(x), pick.flag()
-    names = ["mean", "sum", "amax", "logsumexp", "prod", "norm"] + (["var", "std"] if x.shape[axis] > 1 else [])
+    names = ["mean", "sum", "amax", "logsumexp", "norm"] + (["var", "std"] if x.shape[axis] > 1 else [])
     name = pick.choice(names)
     where = f"dim={axis}, keepdim={keep}"
     texts = [f"y = x.{name}({where})"] * 2 + [f"y = x.{pick.choice(['max', 'min', 'median'])}({axis}).values", "y = x.mean()"]

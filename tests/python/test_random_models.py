@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random_models
 import pytest
+import random_models
 
 SHORT = range(0, 200)
 LONG = range(1000, 4000)
