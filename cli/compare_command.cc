@@ -96,8 +96,8 @@ int compare(const PlanSettings& settings, const std::string& budgets, const std:
   const TrainingGraph graph = load_graph(settings.graph_path, settings.device);
   const Plan plain = *judged_plan(graph, store_all_sequence(graph), "store-all");
   if (!settings.json) {
-    std::printf("%s: %s, %.3f ms without recomputation\n", graph.name.c_str(), format_bytes(plain.peak_bytes).c_str(),
-                plain.time_us / 1e3);
+    std::printf("%s: %s, %.3f ms without recomputation\n", (graph.name.empty() ? settings.graph_path : graph.name).c_str(),
+                format_bytes(plain.peak_bytes).c_str(), plain.time_us / 1e3);
     print_line("overhead at", budget_texts, "planning");
   }
   ordered_json document = {{"graph", graph.name},

@@ -14,7 +14,8 @@ constexpr const char* kBudgetHelp =
 constexpr const char* kDeviceHelp =
     "Price the graph by roofline for cpu, v100, a100, h100, h200 or a device file (.json), instead of the times in it";
 
-void add_planner_options(CLI::App* command, PlanSettings& settings) {
+void add_planner_options(CLI::App* command, PlanSettings& settings,
+                         const char* time_limit_help = "Seconds for all solvers together") {
   PlannerOptions& planner = settings.planner;
   command->add_option("GRAPH", settings.graph_path, "Graph file (rockmate-graph JSON)")->required();
   command->add_option("--device", settings.device, kDeviceHelp);
@@ -26,7 +27,7 @@ void add_planner_options(CLI::App* command, PlanSettings& settings) {
       ->capture_default_str();
   command->add_option("--points", planner.curve_points, "Budgets at which plans are made")->capture_default_str();
   command->add_option("--threads", planner.threads, "Solver threads, 0 for all cores")->capture_default_str();
-  command->add_option("--time-limit", planner.time_limit_s, "Seconds for all solvers together")->capture_default_str();
+  command->add_option("--time-limit", planner.time_limit_s, time_limit_help)->capture_default_str();
   command->add_option("--polish", planner.polish_s,
                       "Seconds in which planner auto polishes; the time limit where one is given");
   command->add_option("--cache", planner.cache_dir, "Folder that keeps solved blocks between runs");
@@ -47,6 +48,8 @@ int run(int argc, char** argv) {
 
   PlanSettings settings;
   std::string budget, output, schedule, shown;
+  PlanSettings comparison;
+  comparison.planner.time_limit_s = 30;
   std::string budgets = "90%,80%,70%,60%,50%,40%,30%,20%,10%", compared;
   int status = kDone;
 
@@ -67,13 +70,13 @@ int run(int argc, char** argv) {
   });
 
   CLI::App* compare_command = app.add_subcommand("compare", "Planners side by side: the overhead of each at each budget");
-  add_planner_options(compare_command, settings);
+  add_planner_options(compare_command, comparison, "Seconds for each pair of planner and budget");
   compare_command->add_option("--budgets", budgets, "Budgets, separated by commas")->capture_default_str();
   compare_command->add_option("--planners", compared, "Planners, separated by commas; without it all of them");
-  compare_command->add_flag("--json", settings.json, "Print all figures of each pair as JSON");
+  compare_command->add_flag("--json", comparison.json, "Print all figures of each pair as JSON");
   compare_command->callback([&] {
-    polish_until_limit(compare_command, settings);
-    status = compare(settings, budgets, compared);
+    polish_until_limit(compare_command, comparison);
+    status = compare(comparison, budgets, compared);
   });
 
   CLI::App* import_command = app.add_subcommand("import", "Read a published graph (NetworkX node-link JSON)");

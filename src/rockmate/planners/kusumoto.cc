@@ -80,7 +80,10 @@ LowerSetProgram::LowerSetProgram(const TrainingGraph& graph, std::vector<OpSet> 
       working_(num_forward_, 0),
       arcs_(family_.size()) {
   measure_ops();
-  for (std::size_t to = 1; to < family_.size() && !context_.expired(); ++to) connect(static_cast<int>(to));
+  for (std::size_t to = 1; to < family_.size(); ++to) {
+    if (!context_.progress("lower sets", 0.2 * static_cast<double>(to) / static_cast<double>(family_.size()))) break;
+    connect(static_cast<int>(to));
+  }
 }
 
 void LowerSetProgram::measure_ops() {
