@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "rockmate/planner/judge.h"
+#include "rockmate/planners/lower_set_program.h"
 #include "tests/planner/model_graphs.h"
 
 using namespace rockmate;
@@ -131,4 +132,13 @@ TEST_CASE("exact where lower sets can be counted, approximate elsewhere") {
   }
   step.op("concat", branches, {.bytes = 5});
   CHECK(run(step.finish()).note.starts_with("approximate: "));
+}
+
+TEST_CASE("more ops than lower sets are looked at: those with small boundaries are") {
+  const TrainingGraph graph = testing::transformer(60);
+  REQUIRE(num_forward_ops(graph) > static_cast<OpId>(LowerSetProgram::kMaxLowerSets));
+  const Plan plain = *judged_plan(graph, store_all_sequence(graph), "");
+  const PlannerResult result = run_planner(find_planner("kusumoto"), graph, plain.peak_bytes / 2, context());
+  REQUIRE(result.plan);
+  CHECK(result.plan->overhead < 0.25);
 }

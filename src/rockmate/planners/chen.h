@@ -18,8 +18,8 @@
 // Departures. The search over b is not around sqrt(x y) but over all that leads to different segments, and over k: the
 // fastest plan within the budget is wanted, not the least peak. C is the places where one value crosses once pinned values
 // are looked through (partition/cuts.h); and besides, all places, with everything that crosses kept, so that graphs without
-// cuts have plans too. What every cut but the last segment needs again is recomputed, but not what the last segment holds
-// anyway.
+// cuts have plans too. The last segment is not recomputed: the forward pass has
+// just left it.
 #pragma once
 
 #include "rockmate/planners/planners.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "rockmate/planners/evicted_classes.h"
 #include "rockmate/planners/trials.h"
 
 namespace rockmate {
@@ -15,41 +16,6 @@ constexpr OpId kManyOps = 4000;                                 // above, only t
 constexpr std::size_t kSample = 1000;                           // tensors that an eviction looks at
 constexpr int kCorrections = 4;                                 // of a runtime budget whose plan exceeds the real one
 constexpr int kBisections = 6;                                  // towards the least budget, where the real one has no plan
-
-// The classes of evicted tensors and their summed cost.
-class EvictedClasses {
- public:
-  explicit EvictedClasses(ValueId num_values) : class_of_(num_values) {
-    for (ValueId v = 0; v < num_values; ++v) leave(v);
-  }
-
-  int find(ValueId v) { return root(class_of_[v]); }
-  Micros cost(int root) const { return cost_[root]; }
-  void add_cost(ValueId v, Micros cost_us) { cost_[find(v)] += cost_us; }
-
-  void join(ValueId a, ValueId b) {
-    const int from = find(a), to = find(b);
-    if (from == to) return;
-    parent_[from] = to;
-    cost_[to] += cost_[from];
-  }
-
-  // A class of its own, of no cost.
-  void leave(ValueId v) {
-    class_of_[v] = static_cast<int>(parent_.size());
-    parent_.push_back(class_of_[v]);
-    cost_.push_back(0);
-  }
-
- private:
-  int root(int node) {
-    while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
-    return node;
-  }
-
-  std::vector<int> class_of_, parent_;
-  std::vector<Micros> cost_;
-};
 
 class Runtime {
  public:

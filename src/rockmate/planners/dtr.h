@@ -9,8 +9,8 @@
 //   the neighbourhood is approximated as in the paper: evicted tensors that are neighbours in the graph share a
 //   union-find class with its summed cost; a rematerialised tensor takes its cost out and leaves its class
 //
-//   budget for two of a b c, then a is read:   a computed, b computed from a, c needs room: h(a) < h(b) if a is older -> a
-//   evicted, c computed; a rematerialised, for which b or c goes
+//   room for two of a, b, c:   a and b are there, c is to be computed: of equal cost and size, a is evicted, as it is
+//   older; when a is read again it is rematerialised, and b goes for it
 //
 // When the last op of the stream that reads a tensor has run, it is evicted at once (the paper's eager eviction); what can't be
 // made again is banished, and what was made from it then stays. Online, so nothing is known of later ops.

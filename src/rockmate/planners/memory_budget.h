@@ -8,7 +8,7 @@
 //               backward pass reads on the sink
 //   knapsack    for a budget in [0, 1]: of the banned ops, those worth most runtime whose outputs fit in that share of
 //               the activations stay banned, the others may be recomputed; then the min cut again. Dynamic program over
-//               `quantised memory`, as PyTorch's default
+//               quantised memory, as PyTorch's default
 //   budget 0    only the inputs are saved
 //
 //   schedule    each value that is not saved is recomputed once, right before its first use in the backward pass, with
@@ -20,8 +20,8 @@
 // Departures. Without Inductor nothing is fused, so the bans that guess at fusion (used far apart, long fusible chains,
 // materialised in the backward pass) and the double price of values that are never materialised are left out: what PyTorch
 // calls the aggressive end is the upper end here, and store-all beyond it. Compute-intensive is what has flops; in a graph
-// without any, every op. Of ops that are equal to the
-// knapsack the latest stay banned. Ops with side effects stay banned, and values that leave the step are saved for nothing.
+// without any, every op. Of ops that are equal to the knapsack the latest stay banned. Ops with side effects always do, and
+// values that leave the step are saved for nothing.
 #pragma once
 
 #include "rockmate/planners/planners.h"
