@@ -15,7 +15,8 @@ namespace rockmate {
 namespace {
 
 constexpr double kOthersSeconds = 0.7;  // for each of the other planners
-constexpr int kMaxStarts = 4;
+constexpr int kMaxStarts = 3;
+constexpr int kSmall = 300;  // ops
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 
 class Auto {
@@ -77,6 +78,7 @@ class Auto {
     try {
       const PlanCurve curve = plan_curve(graph_, options);
       note_ = curve.note;
+      has_chain_ = curve.has_chain;
       least_peak_bytes_ = std::min(least_peak_bytes_, curve.min_budget_bytes());
       const Plan* within = curve.at(budget_bytes_);
       add(within != nullptr ? *within : curve.plans.front());
@@ -115,6 +117,10 @@ class Auto {
     const PlannerContext time = context_.within(total);
     std::vector<Plan> starts = starts_;
     if (above_ && above_->peak_bytes < budget_bytes_ + budget_bytes_ / 8) starts.push_back(*above_);
+    if (!has_chain_ || graph_.num_ops() < kSmall) {  // what has little structure is best begun from its own order
+      const Plan plain = *judged_plan(graph_, store_all_sequence(graph_), "store-all");
+      starts.insert(starts.end(), 2, plain);
+    }
     double length = total / 8;
     for (int phase = 0, idle = 0; idle < 2 && !is_done() && time.seconds_left() > 0.01; ++phase) {
       std::vector<std::function<void()>> tasks;
@@ -130,6 +136,7 @@ class Auto {
           options.max_rounds = std::max<std::int64_t>(20'000, std::int64_t{4000} * graph_.num_ops());
           options.seed = static_cast<std::uint64_t>(1 + phase * 64 + i);
           options.heat = kHeats[(phase + i) % std::size(kHeats)];
+          options.gradual = i % 2 == 0;
           options.stop = &stop_;
           const PolishResult result = polish(graph_, phase == 0 ? starts[i].sequence : starts[0].sequence, options);
           if (add(result.sequence)) improved = true;
@@ -177,6 +184,7 @@ class Auto {
   std::optional<Plan> above_;  // the next plan of the curve above the budget
   Bytes least_peak_bytes_ = 0;
   std::string note_;
+  bool has_chain_ = false;
   std::atomic<bool> stop_{false};
 };
 

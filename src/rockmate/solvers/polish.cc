@@ -40,7 +40,11 @@ class Dice {
 class Polish {
  public:
   Polish(const TrainingGraph& graph, const std::vector<OpId>& sequence, const PolishOptions& options)
-      : graph_(graph), options_(options), line_(graph, sequence), dice_(options.seed), stamp_(graph.num_ops(), 0),
+      : graph_(graph),
+        options_(options),
+        line_(graph, sequence),
+        dice_(options.seed),
+        stamp_(graph.num_ops(), 0),
         start_peak_(line_.peak_bytes()),
         budget_(options.budget_bytes) {
     for (const Op& op : graph.ops) plain_us_ += op.time_us;
@@ -48,7 +52,7 @@ class Polish {
     penalty_ = kPenalty * plain_us_ / static_cast<double>(std::max<Bytes>(options.budget_bytes, 1));
     best_ = {sequence, line_.peak_bytes(), line_.time_us(), 0};
     best_energy_ = energy();
-    budget_ = std::max(start_peak_, options.budget_bytes);
+    if (options.gradual) budget_ = std::max(start_peak_, options.budget_bytes);
   }
 
   PolishResult run() {
@@ -76,15 +80,13 @@ class Polish {
     bool inserted;
   };
 
-  // A start above the budget is brought down step by step over the first part of the run.
+  // A start above the budget is brought down over the first part of the run, so that few slots at a time need repair.
   void lower_budget(double done) {
-    constexpr double kPart = 0.5;
+    constexpr double kPart = 0.4;
     const Bytes target = options_.budget_bytes;
-    if (start_peak_ <= target) return;
+    if (budget_ == target) return;
     const double left = std::max(1 - done / kPart, 0.0);
-    const Bytes next = target + static_cast<Bytes>(left * left * static_cast<double>(start_peak_ - target));
-    if (next >= budget_ && budget_ != target) return;
-    budget_ = next;
+    budget_ = target + static_cast<Bytes>(left * static_cast<double>(start_peak_ - target));
     at_best_ = true;
     best_energy_ = energy();
   }
@@ -194,22 +196,11 @@ class Polish {
     const OpId op = line_.op_of(id);
     if (graph_.ops[op].is_random) return false;
     const int slot = line_.slot_of(id);
-    int first = line_.boundary_slot() + 1, last = line_.num_slots() - 1;
+    const auto [first, last] = window_of(op, slot);
     int last_use = first - 1;  // the latest other use of an input: behind it, this op keeps the input
     for (ValueId v : graph_.ops[op].inputs) {
-      const auto events = line_.events(v);
-      if (events.empty()) continue;
       const int index = line_.event_at(v, slot);
-      int write = index - 1;
-      if (write >= 0) last_use = std::max(last_use, events[write].slot);
-      while (write >= 0 && !events[write].is_write) --write;
-      if (write >= 0) first = std::max(first, events[write].slot + 1);
-    }
-    for (ValueId v : graph_.ops[op].outputs) {
-      const auto events = line_.events(v);
-      if (events.empty()) continue;
-      const std::size_t index = line_.event_at(v, slot) + 1;
-      if (index < events.size()) last = std::min(last, events[index].slot - 1);
+      if (index > 0) last_use = std::max(last_use, line_.events(v)[index - 1].slot);
     }
     if (first >= last) return false;
     int target = 0;
@@ -223,10 +214,7 @@ class Polish {
     } else {
       target = dice_.between(first, last);
     }
-    if (target < first || target > last || line_.at(target) != kNone) return false;
-    erase(id);
-    insert(op, target);
-    return true;
+    return target >= first && target <= last && move(id, target);
   }
 
   // Drops the value of a gap there and recomputes it before the read that ends the gap, with what that needs.
@@ -297,24 +285,83 @@ class Polish {
       const Value& value = graph_.values[line_.gap_value(static_cast<int>(gap))];
       const double freed = static_cast<double>(std::min(value.bytes, excess));
       const double noise = 0.25 + dice_.share() * dice_.share() * 4;
-      const double price = (graph_.ops[value.producer].time_us + 0.01 * mean_us_) / freed * noise;
+      const bool is_new = line_.gap_follows_write(static_cast<int>(gap));
+      if (!is_new && !may_repeat(graph_, value.producer)) continue;
+      const double price = ((is_new ? 0 : graph_.ops[value.producer].time_us) + 0.01 * mean_us_) / freed * noise;
       if (count == kCandidates && price >= best[count - 1].first) continue;
       int at = count < kCandidates ? count++ : count - 1;
       for (; at > 0 && best[at - 1].first > price; --at) best[at] = best[at - 1];
       best[at] = {price, static_cast<int>(gap)};
     }
     for (int i = 0; i < count; ++i) {
-      const std::size_t mark = log_.size();
-      const int reader = line_.gap_last()[best[i].second];
-      const Bytes here = line_.most_bytes(slot, slot);
-      if (drop(best[i].second)) {
-        const bool lower = line_.most_bytes(slot, slot) < here && line_.peak_bytes() <= peak &&
-                           line_.most_bytes(line_.slot_before(reader), reader) < peak;
-        if (lower) return true;
+      const int gap = best[i].second;
+      for (const auto way : {&Polish::delay, &Polish::advance, &Polish::drop}) {
+        const std::size_t mark = log_.size();
+        const int reader = line_.gap_last()[gap];
+        const Bytes here = line_.most_bytes(slot, slot);
+        if ((this->*way)(gap)) {
+          const bool lower = line_.most_bytes(slot, slot) < here && line_.peak_bytes() <= peak &&
+                             line_.most_bytes(line_.slot_before(reader), reader) < peak;
+          if (lower) return true;
+        }
+        undo(mark);
+        if (line_.gap_last()[gap] != reader) break;  // undoing gave the gap another number
       }
-      undo(mark);
     }
     return false;
+  }
+
+  // Where an op that now runs at `slot` may run instead, as far as what it reads and who reads it say.
+  struct Window {
+    int first, last;
+  };
+  Window window_of(OpId op, int slot) const {
+    Window window{line_.boundary_slot() + 1, line_.num_slots() - 1};
+    for (ValueId v : graph_.ops[op].inputs) {
+      const auto events = line_.events(v);
+      if (events.empty()) continue;
+      int write = line_.event_at(v, slot) - 1;
+      while (write >= 0 && !events[write].is_write) --write;
+      if (write >= 0) window.first = std::max(window.first, events[write].slot + 1);
+    }
+    for (ValueId v : graph_.ops[op].outputs) {
+      const auto events = line_.events(v);
+      if (events.empty()) continue;
+      const std::size_t index = line_.event_at(v, slot) + 1;
+      if (index < events.size()) window.last = std::min(window.last, events[index].slot - 1);
+    }
+    return window;
+  }
+
+  bool move(TimeLine::InstanceId id, int target) {
+    const OpId op = line_.op_of(id);
+    if (graph_.ops[op].is_random || target == line_.slot_of(id) || line_.at(target) != kNone) return false;
+    erase(id);
+    insert(op, target);
+    return true;
+  }
+
+  // Computes the value of a gap right before its first read instead of at once.
+  bool delay(int gap) {
+    if (!line_.gap_follows_write(gap)) return false;
+    const int reader = line_.gap_last()[gap], slot = line_.gap_first()[gap];
+    if (slot <= line_.boundary_slot()) return false;
+    const Window window = window_of(line_.op_of(line_.at(slot)), slot);
+    const int before = line_.slot_before(reader);
+    if (window.last < reader - 1 || reader - before < 2 || before <= slot) return false;
+    return move(line_.at(slot), before + (reader - before) / 2);
+  }
+
+  // Runs the op that ends a gap as early as its inputs allow.
+  bool advance(int gap) {
+    const int slot = line_.gap_last()[gap];
+    const TimeLine::InstanceId id = line_.at(slot);
+    if (id == kNone) return false;
+    const int first = window_of(line_.op_of(id), slot).first;
+    if (first >= slot) return false;
+    int end = first;
+    while (end < slot && line_.at(end) == kNone) ++end;
+    return end > first && end < slot && move(id, first + (end - first) / 2);
   }
 
   // Takes recomputations out for which there is room.

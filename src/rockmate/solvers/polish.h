@@ -26,7 +26,8 @@ struct PolishOptions {
   double seconds = 1;                                                  // the schedule of temperatures ends here ...
   std::int64_t max_rounds = std::numeric_limits<std::int64_t>::max();  // ... or here, whichever comes first
   std::uint64_t seed = 1;
-  double heat = 1;  // the first temperature, in units of an op's mean time
+  double heat = 1;      // the first temperature, in units of an op's mean time
+  bool gradual = true;  // a start above the budget is brought down over the first part of the run, not at once
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -15,8 +15,9 @@ TimeLine::TimeLine(const TrainingGraph& graph, const std::vector<OpId>& sequence
     const Value& value = graph.values[v];
     counts_.push_back(!is_resident(value.kind));
     bytes_.push_back(charged_bytes(value));
+    const bool movable = value.producer != kNone && value.producer >= num_forward_ && !graph.ops[value.producer].is_random;
     evictable_.push_back(bytes_[v] > 0 && value.producer != kNone && value.retention != Retention::kUntilStepEnd &&
-                         may_repeat(graph, value.producer));
+                         (movable || may_repeat(graph, value.producer)));
   }
   build(sequence);
 }
@@ -39,6 +40,7 @@ void TimeLine::build(const std::vector<OpId>& sequence) {
   gap_first_.clear();
   gap_last_.clear();
   gap_value_.clear();
+  gap_follows_write_.clear();
   free_gaps_.clear();
   for (ValueId v = 0; v < graph_.num_values(); ++v) {
     if (graph_.values[v].kind == ValueKind::kTangent) put_event(v, boundary_slot_, true);
@@ -209,6 +211,7 @@ void TimeLine::set_gap(ValueId value, std::size_t index) {
   const Event& read = all[index];
   const bool can_be_filled = index > 0 && read.slot > boundary_slot_;
   gap_last_[read.gap] = read.slot;
+  gap_follows_write_[read.gap] = index > 0 && all[index - 1].is_write;
   gap_first_[read.gap] = can_be_filled ? all[index - 1].slot : read.slot;
 }
 
@@ -223,6 +226,7 @@ std::int32_t TimeLine::new_gap(ValueId value) {
   gap_first_.push_back(0);
   gap_last_.push_back(0);
   gap_value_.push_back(value);
+  gap_follows_write_.push_back(0);
   return static_cast<std::int32_t>(gap_value_.size()) - 1;
 }
 

@@ -65,10 +65,11 @@ class TimeLine {
   int event_at(ValueId value, int slot) const;
 
   // Gaps: a value is held from slot `first` to a read at slot `last` and not used in between. Kept as flat arrays, to be
-  // scanned. Only gaps of values that may be recomputed and are charged count; the others are empty (first == last).
+  // scanned. Only charged values that an op may write later count, recomputed or moved; other gaps are empty (first == last).
   std::span<const int> gap_first() const { return gap_first_; }
   std::span<const int> gap_last() const { return gap_last_; }
   ValueId gap_value(int gap) const { return gap_value_[gap]; }
+  bool gap_follows_write(int gap) const { return gap_follows_write_[gap] != 0; }
 
  private:
   struct Instance {
@@ -98,7 +99,8 @@ class TimeLine {
   std::vector<std::vector<Event>> events_;
   std::vector<char> counts_;     // value: not resident
   std::vector<Bytes> bytes_;     // value: charged
-  std::vector<char> evictable_;  // value: charged, may be recomputed, dies at its last use
+  std::vector<char> evictable_;  // value: charged, dies at its last use, its producer may run again or elsewhere
+  std::vector<char> gap_follows_write_;
   std::vector<int> gap_first_, gap_last_;
   std::vector<ValueId> gap_value_;
   std::vector<std::int32_t> free_gaps_;
