@@ -194,11 +194,11 @@ def mobilenet(batch: int = 256) -> Network:
     return net
 
 
-def resnet50(batch: int = 64) -> Network:
-    """ResNet-50, normalization and activation as one node a layer each."""
-    net = Network("resnet50", batch)
+def resnet(depths: Sequence[int] = (3, 4, 6, 3), batch: int = 64) -> Network:
+    """ResNet of bottlenecks, ResNet-50 by default; normalization and activation as one node a layer each."""
+    net = Network(f"resnet{3 * sum(depths) + 2}", batch)
     x = net.pool(net.pointwise("relu", net.pointwise("batch_norm", net.conv(None, 64, 7, 2))))
-    for stage, depth in enumerate((3, 4, 6, 3)):
+    for stage, depth in enumerate(depths):
         for block in range(depth):
             width, stride = 64 << stage, 2 if stage > 0 and block == 0 else 1
             y = net.pointwise("relu", net.pointwise("batch_norm", net.conv(x, width, 1)))

@@ -53,6 +53,9 @@ class Instance:
         return _imported(json.dumps(self.make()), command) if self.make is not None else _captured(self)
 
 
+DEEP_RESNET = partial(convnets.resnet, (3, 4, 985, 3))
+
+
 def _model(name: str, what: str, model: Callable[[Any], Any], stored: bool = False) -> Instance:
     return Instance(name, "model", what, model=model, stored=stored)
 
@@ -62,11 +65,11 @@ def _layered(n: int, width: float) -> Instance:
     return Instance(f"random_layered_{n}", "layered", f"random layered graph, {n} nodes, w {width}", make=make, stored=True)
 
 
-def _checkmate(name: str, what: str, network: Callable[[], convnets.Network], costs: str) -> Instance:
+def _checkmate(name: str, what: str, network: Callable[[], convnets.Network], costs: str, stored: bool = True) -> Instance:
     def make() -> NodeLink:
         return convnets.training_graph(network(), costs)
 
-    return Instance(f"checkmate_{name}", "checkmate", f"{what}, costs: {costs}", make=make, stored=True)
+    return Instance(f"checkmate_{name}", "checkmate", f"{what}, costs: {costs}", make=make, stored=stored)
 
 
 def _gpt2_by_depth(layers: int) -> Instance:
@@ -105,7 +108,8 @@ INSTANCES: dict[str, Instance] = {
         _checkmate("fcn8", "FCN-8 on VGG-16, 32 images", convnets.fcn8, "flops"),
         _checkmate("unet", "UNet, 32 images", convnets.unet, "flops"),
         _checkmate("mobilenet", "MobileNet v1, 256 images", convnets.mobilenet, "v100"),
-        _checkmate("resnet50", "ResNet-50, 64 images", convnets.resnet50, "v100"),
+        _checkmate("resnet50", "ResNet-50, 64 images", convnets.resnet, "v100"),
+        _checkmate("deep", "20,000 ops: ResNet of 2986 layers, 64 images", DEEP_RESNET, "v100", stored=False),
     ]
 }
 

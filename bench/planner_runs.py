@@ -5,8 +5,11 @@ Results lie one a line in a file named after the command's own bytes: another bu
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,17 +22,19 @@ from pathlib import Path
 from typing import Any
 
 GRACE_S = 30.0  # beyond its time limit, reading the graph and all; then a run is ended and counts as "killed"
+UNLIMITED_S = 180.0  # the same for runs without a limit
 _LOOK_EVERY_S = 0.02
 
 
 @dataclass(frozen=True)
 class Job:
-    """One question to one planner. ``share`` is the budget as a share of the store-all peak."""
+    """One question to one planner. ``share`` is the budget as a share of the store-all peak; without a time limit the planner
+    ends when it thinks that it is done."""
 
     instance: str
     planner: str
     share: float
-    time_limit_s: float
+    time_limit_s: float | None
     threads: int = 1
     arguments: tuple[str, ...] = ()
 
@@ -53,6 +58,7 @@ class Outcome:
     min_budget_bytes: int | None
     plan_seconds: float
     wall_s: float
+    cpu_s: float
     resident_bytes: int
     note: str
 
@@ -114,6 +120,7 @@ class Runner:
 
     def _remembered(self) -> dict[str, Outcome]:
         known: dict[str, Outcome] = {}
+        fields = {field.name for field in dataclasses.fields(Outcome)} - {"job"}
         if self._file.exists():
             for line in self._file.read_text().splitlines():
                 try:
@@ -122,17 +129,21 @@ class Runner:
                     continue  # broken off in the middle of a line
                 job = Job(**{**row.pop("job")})
                 job = Job(**{**asdict(job), "arguments": tuple(job.arguments)})
-                known[job.key] = Outcome(job=job, **row)
+                if row.keys() == fields:
+                    known[job.key] = Outcome(job=job, **row)
         return known
 
     def _ask(self, job: Job) -> Outcome:
         plain_peak, _ = self.store_all(job.instance)
         budget = max(int(job.share * plain_peak), 1)
         arguments = ["plan", str(self.graphs[job.instance]), "-b", str(budget), "-p", job.planner, "--json"]
-        arguments += ["--time-limit", str(job.time_limit_s), "--threads", str(job.threads), *job.arguments]
-        answer, wall_s, resident_bytes, fault = ask([str(self.command), *arguments], job.time_limit_s + GRACE_S)
+        arguments += ["--threads", str(job.threads), *job.arguments]
+        if job.time_limit_s is not None:
+            arguments += ["--time-limit", str(job.time_limit_s)]
+        limit_s = UNLIMITED_S if job.time_limit_s is None else job.time_limit_s + GRACE_S
+        answer, usage, fault = ask([str(self.command), *arguments], limit_s)
         if answer is None:
-            return Outcome(job, fault, None, None, budget, plain_peak, None, None, wall_s, wall_s, resident_bytes, "")
+            return Outcome(job, fault, None, None, budget, plain_peak, None, None, usage.wall_s, note="", **asdict(usage))
         return Outcome(
             job=job,
             status=answer["status"],
@@ -143,52 +154,57 @@ class Runner:
             lower_bound=answer["lower_bound"],
             min_budget_bytes=answer["min_budget_bytes"],
             plan_seconds=answer["plan_seconds"],
-            wall_s=wall_s,
-            resident_bytes=resident_bytes,
             note=answer["note"],
+            **asdict(usage),
         )
 
 
-def ask(command: Sequence[str], limit_s: float) -> tuple[dict[str, Any] | None, float, int, str]:
-    """The JSON that the command prints, its wall seconds, the most memory it had resident, and what went wrong, if anything."""
-    begin = time.perf_counter()
+@dataclass
+class Usage:
+    """What a process has used. ``cpu_s`` and ``resident_bytes`` (the most at once) as last seen before it ended."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    resident_bytes: int = 0
+
+    def look(self, pid: int) -> None:
+        """Only where the system has /proc. (What wait4 tells of a child is no less than what its parent had at the start.)"""
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+            times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return
+        peak = next((line for line in status.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
+        self.resident_bytes = max(self.resident_bytes, int(peak.split()[1]) * 1024)
+        self.cpu_s = max(self.cpu_s, (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK"))
+
+
+def ask(command: Sequence[str], limit_s: float) -> tuple[dict[str, Any] | None, Usage, str]:
+    """The JSON that the command prints, what it used, and what went wrong, if anything: "killed" or "failed"."""
+    begin, usage, fault = time.perf_counter(), Usage(), ""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(command, stdout=out, stderr=errors) as process:
-            resident_bytes, fault = 0, ""
             try:
-                while True:
-                    resident_bytes = max(resident_bytes, _resident_bytes(process.pid))
-                    try:
+                while process.poll() is None:
+                    usage.look(process.pid)
+                    if not fault and time.perf_counter() - begin > limit_s:
+                        fault = "killed"
+                        process.kill()
+                    with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(_LOOK_EVERY_S)
-                        break
-                    except subprocess.TimeoutExpired:
-                        if time.perf_counter() - begin > limit_s:
-                            fault = "killed"
-                            process.kill()
             except BaseException:
                 process.kill()
                 raise
-        wall_s = time.perf_counter() - begin
+        usage.wall_s = time.perf_counter() - begin
         if fault:
-            return None, wall_s, resident_bytes, fault
+            return None, usage, fault
         out.seek(0)
         try:
-            return json.loads(out.read()), wall_s, resident_bytes, ""
+            return json.loads(out.read()), usage, ""
         except ValueError:
             errors.seek(0)
             print(f"{' '.join(command)}: exit {process.returncode}: {errors.read()[-400:]}", file=sys.stderr)
-            return None, wall_s, resident_bytes, "failed"
-
-
-def _resident_bytes(pid: int) -> int:
-    """The most that a running process has had resident, 0 where the system doesn't tell. (What wait4 tells of a child is no
-    less than what its parent had when it was started.)"""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    peak = next((line for line in status.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
-    return int(peak.split()[1]) * 1024
+            return None, usage, "failed"
 
 
 def graph_facts(command: Path, file: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ NETWORKS = {
     "fcn8": convnets.fcn8,
     "unet": convnets.unet,
     "mobilenet": convnets.mobilenet,
-    "resnet50": convnets.resnet50,
+    "resnet": convnets.resnet,
 }
 
 
