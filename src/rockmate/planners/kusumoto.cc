@@ -9,7 +9,7 @@
 namespace rockmate {
 namespace {
 
-constexpr int kBisections = 14;    // towards the largest B whose peak is within the budget
+constexpr int kBisections = 12;    // towards the largest B whose peak is within the budget
 constexpr int kLowBisections = 8;  // towards the least B that has a strategy
 constexpr int kBelow = 8;          // values of B between the two
 

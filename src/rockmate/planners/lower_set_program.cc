@@ -176,28 +176,36 @@ std::optional<std::pair<LowerSetProgram::Strategy, LowerSetProgram::Strategy>> L
   };
   const auto class_of = [&](float t) { return std::min(static_cast<int>(t / total_us * times + 1e-6), times - 1); };
   std::vector<std::vector<State>> opt(family_.size(), std::vector<State>(times));
-  std::vector<std::vector<int>> live(family_.size());  // classes of t with a state
-  opt[0][0].kept_bytes = 0;
+  std::vector<std::vector<int>> live(family_.size());     // classes of t with a state
+  std::vector<float> least_kept(family_.size(), kNever);  // of all classes
+  opt[0][0].kept_bytes = least_kept[0] = 0;
   live[0].push_back(0);
   for (std::size_t to = 1; to < family_.size(); ++to) {
     if (context_.expired()) return std::nullopt;
+    const bool is_last = to + 1 == family_.size();  // then time counts, before it what is kept
     for (const Arc& arc : arcs_[to]) {
-      for (int c : live[arc.from]) {
+      if (least_kept[arc.from] + arc.peak_bytes > static_cast<float>(b)) continue;
+      // From the least memory up, so that the first one that doesn't fit ends it.
+      for (auto live_class = live[arc.from].rbegin(); live_class != live[arc.from].rend(); ++live_class) {
+        const int c = *live_class;
         const State& before = opt[arc.from][c];
-        if (before.kept_bytes + arc.peak_bytes > static_cast<float>(b)) continue;
+        if (before.kept_bytes + arc.peak_bytes > static_cast<float>(b)) break;
         const float t = before.recompute_us + arc.recompute_us, m = before.kept_bytes + arc.kept_bytes;
         State& state = opt[to][class_of(t)];
-        if (m < state.kept_bytes || (m == state.kept_bytes && t < state.recompute_us)) state = {t, m, arc.from, c};
+        const bool is_less = is_last ? t < state.recompute_us : m < state.kept_bytes;
+        const bool is_equal = is_last ? t == state.recompute_us : m == state.kept_bytes;
+        const bool is_tie_won = is_last ? m < state.kept_bytes : t < state.recompute_us;
+        if (state.from == kNone || is_less || (is_equal && is_tie_won)) state = {t, m, arc.from, c};
       }
     }
     // More time is worth it only for less memory.
     float least = kNever;
-    const bool is_last = to + 1 == family_.size();
     for (int c = 0; c < times; ++c) {
       if (opt[to][c].kept_bytes == kNever || (!is_last && opt[to][c].kept_bytes >= least)) continue;
       least = opt[to][c].kept_bytes;
       live[to].push_back(c);
     }
+    least_kept[to] = least;
   }
   if (live.back().empty()) return std::nullopt;
   const auto strategy = [&](int c) {
