@@ -191,7 +191,7 @@ class _Lowering:
         self.free.add(node)
         self.free.update(user for user in node.users if user.target is operator.getitem)
         target: Any = torch.ops.aten.reshape.default if node.target in _RESHAPED else node.target
-        given = [arg for arg in node.all_input_nodes if arg in self.free] if _insists_on_strides(target) else []
+        given = [arg for arg in node.all_input_nodes if arg in self.free] if insists_on_strides(target) else []
         as_they_come = {arg: self.values[arg] for arg in given}
         self.values.update({arg: self._held(arg) for arg in given})
         self._append(node, target)
@@ -296,10 +296,12 @@ def _reads_strides(user: fx.Node) -> bool:
     )
 
 
-def _insists_on_strides(target: Any) -> bool:
+def insists_on_strides(target: Any) -> bool:
     """Whether a call would fail, or mean something else, for a gradient that came with other strides than the traced ones."""
+    if target in _RESHAPED:
+        return False  # it is run as a reshape
     if not isinstance(target, OpOverload) or target.namespace != "aten" or target in _HIDDEN_VIEWS:
-        return True
+        return target != "output"
     looks_at_input = any(ret.alias_info is not None for ret in target._schema.returns)
     return looks_at_input and target not in _FREE_VIEWS and target is not torch.ops.aten.reshape.default
 

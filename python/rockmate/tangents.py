@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from rockmate.lower import insists_on_strides
+
 _MISSING = object()
 
 
@@ -101,5 +103,7 @@ def _other_summand(node: fx.Node, absent: fx.Node) -> fx.Node | None:
         return None
     other = right if left is absent else left
     mine, whole = other.meta["val"], node.meta["val"]
-    same = mine.shape == whole.shape and mine.dtype == whole.dtype and mine.stride() == whole.stride()
-    return other if same and other is not absent else None
+    # Its strides may be others, as they are in plain PyTorch, unless they would be taken at their word.
+    same = mine.shape == whole.shape and mine.dtype == whole.dtype
+    fits = mine.stride() == whole.stride() or not any(insists_on_strides(user.target) for user in node.users)
+    return other if same and fits and other is not absent else None
