@@ -1,0 +1,81 @@
+"""What the random models found wrong once, each reduced to the least model that showed it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import random_models
+
+ANYTHING = "torch.linspace(-1, 1, {n}).view({shape})"
+
+FOUND: dict[str, dict[str, Any]] = {
+    # The pass that turns Python numbers into tensors traced the model again, and what it writes into the buffer was lost.
+    "float64 scalar that is written": {
+        "init": ["self.register_buffer('s', torch.full((), 0.5))", "self.a = nn.Linear(4, 4)"],
+        "body": ["v1 = self.a(v0) * self.s.tanh()", "with torch.no_grad():\n    self.s.add_(1)", "return v1.sin().sum()"],
+        "inputs": ["v0 = torch.randn(2, 4, dtype=DTYPE)"],
+        "dtype": "float64",
+    },
+    # bernoulli_ was traced as bernoulli, which draws in another order where the strides are not those of a contiguous tensor.
+    "bernoulli_ of a transposed tensor": {
+        "init": [],
+        "body": ["v1 = v0 * torch.zeros_like(v0).bernoulli_(0.4)", "return v1.sin().sum()"],
+        "inputs": ["v0 = torch.randn(3, 4).transpose(0, 1).requires_grad_()"],
+    },
+    "bernoulli of a transposed tensor": {
+        "init": [],
+        "body": ["v1 = v0 * torch.bernoulli(v0.detach(), 0.4) + v0 * v0.detach().bernoulli(p=0.3)", "return v1.sin().sum()"],
+        "inputs": ["v0 = torch.randn(3, 4).transpose(0, 1).requires_grad_()"],
+    },
+    "dropout of channels-last images": {
+        "init": ["self.a = nn.Conv2d(4, 4, 3)", "self.b = nn.AlphaDropout(0.4)"],
+        "body": ["v1 = F.dropout(self.b(self.a(v0).sin()), 0.3)", "return v1.sin().sum()"],
+        "inputs": ["v0 = torch.randn(2, 4, 5, 6).contiguous(memory_format=torch.channels_last)"],
+    },
+    # The assertion in one_hot was run on made-up inputs to tell what it costs, and failed.
+    "assertion": {
+        "init": ["self.a = nn.Linear(4, 4)"],
+        "body": ["v1 = F.one_hot(self.a(v0).argmax(-1), 4).to(DTYPE)", "return (v1 * self.a(v0)).sum()"],
+        "inputs": ["v0 = torch.randn(2, 4)"],
+    },
+    # The tangents of outputs that look at one storage were taken for one value.
+    "outputs that share a storage with an input": {
+        "init": ["self.a = nn.Linear(4, 4)"],
+        "body": ["v1, v2 = v0.chunk(2, 1)", "return v1, v2, self.a(v0.sin().detach())"],
+        "inputs": ["v0 = torch.randn(2, 4).requires_grad_()"],
+        "given": [0, 1, 2],
+        "gradients": [
+            ANYTHING.format(n=n, shape=shape) + "," for n, shape in ((4, (2, 2)), (4, (2, 2)), (8, (2, 4)), (4, (4,)))
+        ],
+    },
+    # Gradients were copied to the traced strides, and the kernels then summed in another order.
+    "gradient with other strides than the output": {
+        "init": ["self.a = nn.BatchNorm2d(2)"],
+        "body": ["return v0 - self.a(v0)"],
+        "inputs": ["v0 = torch.randn(2, 8, 8, 3).transpose(0, 1)"],
+        "gradients": [ANYTHING.format(n=384, shape=(8, 2, 8, 3)) + ","],
+    },
+    "expanded gradient": {
+        "init": ["self.a = nn.Conv2d(2, 4, 3)", "self.b = nn.GroupNorm(2, 4)"],
+        "body": ["return self.b(self.a(v0))"],
+        "inputs": ["v0 = torch.randn(3, 2, 9, 7)"],
+        "gradients": ["torch.tensor(0.3).expand(3, 4, 7, 5),"],
+    },
+    # The autograd engine copies gradients that it can't keep, and the plan did not know.
+    "gradient that is a view": {
+        "init": [],
+        "body": ["v1 = torch.fft.irfft(torch.fft.rfft(v0), n=3)", "return v1.sin().sum() * 0.1"],
+        "inputs": ["v0 = torch.randn(1, 3).requires_grad_()"],
+    },
+    "gradients that are one tensor": {
+        "init": ["self.a = nn.Parameter(torch.ones(30, 20))", "self.b = nn.Parameter(torch.ones(20, 30))"],
+        "body": ["return (self.a + v0).sum() + (self.b.t() * v0).sin().sum() + self.b.sum()"],
+        "inputs": ["v0 = torch.randn(30, 20).requires_grad_()"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name: str) -> None:
+    random_models.check_text(random_models.source(**FOUND[name]))
