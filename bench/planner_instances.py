@@ -97,7 +97,7 @@ INSTANCES: dict[str, Instance] = {
         _model("swin", "Swin-T, 16 images of 224 x 224", lambda m: m.swin(), stored=True),
         _model("densenet121", "DenseNet-121, 32 images of 224 x 224", lambda m: m.densenet(), stored=True),
         _model("mixtral", "Mixtral-like, 6 layers, 8 experts, T 512, batch 4", lambda m: m.mixtral(), stored=True),
-        _model("gpt2_deep", "20,000 ops: GPT-2 of 288 layers, width 256, T 128", lambda m: m.gpt2(288, 256, 4, tokens=128)),
+        _model("gpt2_deep", "22,000 ops: GPT-2 of 288 layers, width 256, T 128", lambda m: m.gpt2(288, 256, 4, tokens=128)),
         _layered(100, 0.27),
         _layered(250, 0.43),
         _layered(500, 0.36),

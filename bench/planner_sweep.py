@@ -72,9 +72,9 @@ def shares_between(floor_bytes: int, plain_bytes: int, count: int) -> list[float
 
 
 def sweep_jobs(runner: Runner, floors: dict[str, int], planners: Sequence[str], budgets: int, time_limit_s: float) -> list[Job]:
-    """Large graphs first."""
+    """Small graphs first."""
     jobs = []
-    for instance in sorted(floors, key=runner.num_ops, reverse=True):
+    for instance in sorted(floors, key=runner.num_ops):
         shares = shares_between(floors[instance], runner.store_all(instance)[0], budgets)
         for planner in (name for name in planners if name != "store-all"):  # it has a plan at 100 % only
             its = effort(planner)

@@ -45,6 +45,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="seconds for one planner at one budget on a small graph; more by 1 for 1000 ops (2)",
     )
     parser.add_argument("--processes", type=int, default=2, help="planners at once, one thread each (2)")
+    parser.add_argument("--minutes", type=float, default=45.0, help="begin no more runs after as many minutes (45)")
     parser.add_argument("--quick", action="store_true", help="a few small instances, six budgets, one second each")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run of the same build has found")
     parser.add_argument("--command", type=Path, default=default_command(), help="the rockmate command")
@@ -74,12 +75,14 @@ def chosen_instances(options: argparse.Namespace) -> list[Instance]:
     return [known[name] for name in names]
 
 
-def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[str]]:
+def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[str], int]:
+    """Tables and targets, the runs of the sweep, the planners, and how many runs were left out for lack of time."""
     known = planner_names(options.command)
     planners = [name for name in known if name == AUTO or name in listed(options.planners, known)]
     instances = chosen_instances(options)
     graphs = {i.name: graph_file(i, options.work / "graphs", options.command) for i in instances}
     runner = Runner(options.command, graphs, options.work, options.processes, options.fresh)
+    runner.ends_at = time.monotonic() + 60 * options.minutes
     wanted = listed(options.only, NAMES)
     limit_s = options.time_limit
     graph_names = {i.name: i.what for i in instances if i.family == "published"}
@@ -107,7 +110,7 @@ def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[st
         part.targets += average_cost(swept, models)
         parts += [part, report_sweep(swept, planners)]
     parts.append(Part([_instance_table(instances, runner)]))
-    return parts, swept, planners
+    return parts, swept, planners, runner.left_out
 
 
 def _instance_table(instances: Sequence[Instance], runner: Runner) -> Table:
@@ -143,7 +146,9 @@ def main() -> None:
         "budgets": options.budgets,
         "sections": ", ".join(listed(options.only, NAMES)),
     }
-    parts, swept, planners = run(options)
+    parts, swept, planners, left_out = run(options)
+    if left_out:
+        about["runs_left_out"] = left_out
     about["minutes"] = round((time.perf_counter() - begin) / 60, 1)
     publish(options.name, "Planners", about, parts, options.write)
     html = page("Planners", about, parts, swept, planners)
