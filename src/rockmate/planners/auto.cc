@@ -30,12 +30,14 @@ class Auto {
     add(store_all_sequence(graph_));
     if (!is_done()) add_curve();
     if (!is_done()) add_others();
+    least_peak_bytes_ = least_peak();
+    if (!is_done() && !fits(starts_.front())) descend();
     if (!is_done()) polish_starts();
     PlannerAnswer answer;
     answer.note = note_;
     answer.least_peak_bytes = least_peak_bytes_;
     answer.bound_us = std::isfinite(bound_us_) ? bound_us_ : 0;
-    if (!starts_.empty() && starts_.front().peak_bytes <= budget_bytes_) answer.sequence = starts_.front().sequence;
+    if (fits(starts_.front())) answer.sequence = starts_.front().sequence;
     return answer;
   }
 
@@ -48,6 +50,14 @@ class Auto {
     return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.time_us < b.time_us;
   }
 
+  bool fits(const Plan& plan) const { return plan.peak_bytes <= budget_bytes_; }
+
+  Bytes least_peak() const {
+    Bytes least = curve_least_bytes_ > 0 ? curve_least_bytes_ : starts_.front().peak_bytes;
+    for (const Plan& plan : starts_) least = std::min(least, plan.peak_bytes);
+    return least;
+  }
+
   // True when it is the best so far.
   bool add(const std::vector<OpId>& sequence) {
     std::optional<Plan> plan = judged_plan(graph_, sequence, "auto");
@@ -56,7 +66,6 @@ class Auto {
 
   bool add(Plan plan) {
     const std::lock_guard lock(mutex_);
-    least_peak_bytes_ = least_peak_bytes_ == 0 ? plan.peak_bytes : std::min(least_peak_bytes_, plan.peak_bytes);
     const auto place = std::find_if(starts_.begin(), starts_.end(), [&](const Plan& other) { return !is_better(other, plan); });
     const bool is_first = place == starts_.begin();
     if (place != starts_.end() && place->peak_bytes == plan.peak_bytes && place->time_us == plan.time_us) return false;
@@ -68,7 +77,7 @@ class Auto {
   bool is_done() const {
     if (stop_ || context_.expired()) return true;
     const Plan& best = starts_.front();
-    return best.peak_bytes <= budget_bytes_ && best.time_us - plain_us_ <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_us_;
+    return fits(best) && best.time_us - plain_us_ <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_us_;
   }
 
   void add_curve() {
@@ -79,7 +88,7 @@ class Auto {
       const PlanCurve curve = plan_curve(graph_, options);
       note_ = curve.note;
       has_chain_ = curve.has_chain;
-      least_peak_bytes_ = std::min(least_peak_bytes_, curve.min_budget_bytes());
+      curve_least_bytes_ = curve.min_budget_bytes();
       const Plan* within = curve.at(budget_bytes_);
       add(within != nullptr ? *within : curve.plans.front());
       if (within == nullptr) within = &curve.plans.front();
@@ -97,12 +106,38 @@ class Auto {
         PlannerOptions options = context_.options();
         options.on_progress = {};
         options.threads = 1;
-        options.time_limit_s = std::max(std::min(kOthersSeconds, context_.seconds_left() / 4), 1e-3);
+        const double limit = graph_.num_ops() < kSmall ? 3 * kOthersSeconds : kOthersSeconds;
+        options.time_limit_s = std::max(std::min(limit, context_.seconds_left() / 4), 1e-3);
         const PlannerResult result = run_planner(planner, graph_, budget_bytes_, PlannerContext(options, &stop_));
         if (result.plan) add(*result.plan);
       });
     }
     run_all("other planners", tasks);
+  }
+
+  // How low the peak can be brought at all. The same whatever the budget is, so that the least budget named is met when asked.
+  void descend() {
+    std::vector<std::function<void()>> tasks;
+    std::vector<std::vector<OpId>> found(4);
+    const Plan lowest = starts_.front(), plain = *judged_plan(graph_, store_all_sequence(graph_), "store-all");
+    for (int i = 0; i < 4; ++i) {
+      tasks.push_back([&, i] {
+        PolishOptions options;
+        options.budget_bytes = peak_floor(graph_);
+        options.seconds = std::max(context_.seconds_left() / 3, 1e-3);
+        options.max_rounds = std::clamp<std::int64_t>(3'000'000 / graph_.num_ops(), 300, 12'000);
+        options.seed = static_cast<std::uint64_t>(i);
+        options.heat = 0.3;
+        options.gradual = i % 2 == 0;
+        options.stop = &stop_;
+        found[i] = polish(graph_, i < 2 ? plain.sequence : lowest.sequence, options).sequence;
+      });
+    }
+    run_all("least budget", tasks);
+    for (const auto& sequence : found) {
+      if (!sequence.empty()) add(sequence);
+    }
+    least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
   }
 
   double polish_seconds() const {
@@ -182,7 +217,7 @@ class Auto {
   std::mutex mutex_;
   std::vector<Plan> starts_;   // the best few, best first
   std::optional<Plan> above_;  // the next plan of the curve above the budget
-  Bytes least_peak_bytes_ = 0;
+  Bytes least_peak_bytes_ = 0, curve_least_bytes_ = 0;
   std::string note_;
   bool has_chain_ = false;
   std::atomic<bool> stop_{false};

@@ -5,7 +5,8 @@
 //   3. polishing (solvers/polish.h) of the best starts, hot and cold, in rounds that get longer, each from the best so far,
 //      until two rounds bring nothing, the lower bound is reached, or the time for it (options.polish_s) is over
 //
-// Where nothing meets the budget, the starts with the lowest peaks are polished, which brings the peak down first.
+// Where nothing meets the budget, polishing first seeks the lowest peak at all, with a fixed number of rounds: the least budget
+// that it names is met when it is asked for.
 #pragma once
 
 #include "rockmate/planners/planners.h"
