@@ -17,14 +17,15 @@ PlannerAnswer checkmate(const TrainingGraph& graph, Bytes budget_bytes, const Pl
   ProgramSearch search;
   search.sequence = evicted_sequence(graph, budget_bytes, context);
   if (!search.sequence.empty()) search.time_us = sequence_time_us(graph, search.sequence);
-  // A start for the whole program: one in which ops run again only for a read that is near.
-  solve_program(graph, budget_bytes, {.reach = 3}, context.seconds_left() * 0.3, context, search);
+  // A start for the whole program: one in which ops run again only for a read that is near, and small values are not asked for.
+  const StageProgramOptions part{.reach = 3, .negligible_bytes = budget_bytes / kNegligibleShare};
+  solve_program(graph, budget_bytes, part, context.seconds_left() * 0.3, context, search);
   answer.proved = at_the_bound(graph, lower_bound_us(graph, budget_bytes), search);
   if (!answer.proved && !context.expired()) {
     solve_program(graph, budget_bytes, {}, context.seconds_left(), context, search);
     answer.proved = search.proved;
     if (search.too_large) {
-      answer.note = "checkmate's program has more than 20 million nonzeros for this graph; the plan is of a part of it";
+      answer.note = "checkmate's program is too large for this graph in this time; the plan is of a part of it";
     }
   }
   answer.sequence = search.sequence;

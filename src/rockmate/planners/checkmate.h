@@ -2,7 +2,8 @@
 //
 // The program is that of stage_program.h. What is proved is the optimum over sequences in graph order in which each stage runs
 // an op at most once more: another order of the backward ops may still be faster. The program grows with the square of the
-// number of ops, which is the paper's own limit; above 20 million nonzeros it is not made.
+// number of ops, which is the paper's own limit; above 20 million nonzeros, or 50 thousand a second of
+// the time limit, it is not made.
 #pragma once
 
 #include "rockmate/planners/planners.h"

@@ -65,9 +65,12 @@ class TwoPhases {
     for (double epsilon : {0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4}) {
       if (context_.expired() || (!best_.sequence.empty() && epsilon > 0.1)) break;
       const auto deflated = static_cast<Bytes>(static_cast<double>(budget_bytes_) * (1 - epsilon));
-      const StageProgram program(graph_, deflated);
+      StageProgramOptions options;
+      options.most_nonzeros =
+          std::min(options.most_nonzeros, static_cast<std::int64_t>(kNonzerosPerSecond * context_.seconds_left()));
+      const StageProgram program(graph_, deflated, options);
       if (program.too_large()) {
-        best_.note = "checkmate's program has more than 20 million nonzeros for this graph: use rockmate or hiremate";
+        best_.note = "checkmate's program is too large for this graph in this time: use rockmate or hiremate";
         break;
       }
       if (program.infeasible()) break;

@@ -29,16 +29,21 @@ PlannerAnswer moccasin(const TrainingGraph& graph, Bytes budget_bytes, const Pla
   search.sequence = evicted_sequence(graph, budget_bytes, context);
   if (!at_most_twice(graph, search.sequence)) search.sequence.clear();
   if (!search.sequence.empty()) search.time_us = sequence_time_us(graph, search.sequence);
-  // The last one reaches everything.
-  for (int reach : {2, 3, 5, graph.num_ops()}) {
+  // The last one reaches everything. First ones do not ask for small values.
+  struct Step {
+    int reach;
+    Bytes share;
+  };
+  for (const auto& [reach, share] : {Step{2, kNegligibleShare}, {3, kNegligibleShare}, {3, 0}, {5, 0}, {graph.num_ops(), 0}}) {
     if (context.expired() || answer.proved) break;
     const bool last = reach == graph.num_ops();
     const double seconds = context.seconds_left() * (last ? 1 : 0.4);
     StageProgramOptions options{.reach = reach, .most_recomputes = 1};
+    if (share > 0) options.negligible_bytes = budget_bytes / share;
     solve_program(graph, budget_bytes, options, seconds, context, search);
     answer.proved = (last && search.proved) || at_the_bound(graph, bound_us, search);
     if (search.too_large) {
-      answer.note = "moccasin's program has more than 20 million nonzeros for this graph: use rockmate or hiremate";
+      answer.note = "moccasin's program is too large for this graph in this time; the plan is of a part of it";
       break;
     }
   }

@@ -12,7 +12,6 @@
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
-
 ilp::Outcome solve_within(const PlannerContext& context, const std::string& stage, const ilp::Model& model,
                           ilp::SolveOptions options) {
   const double seconds = std::min(options.time_limit_s, context.seconds_left());
@@ -55,9 +54,11 @@ bool at_the_bound(const TrainingGraph& graph, Micros bound_us, const ProgramSear
 
 void solve_program(const TrainingGraph& graph, Bytes budget_bytes, const StageProgramOptions& options, double most_seconds,
                    const PlannerContext& context, ProgramSearch& search) {
-  const StageProgram program(graph, budget_bytes, options);
+  StageProgramOptions limited = options;
+  limited.most_nonzeros = std::min(limited.most_nonzeros, static_cast<std::int64_t>(kNonzerosPerSecond * most_seconds));
+  const StageProgram program(graph, budget_bytes, limited);
   search.too_large = program.too_large();
-  search.proved = program.infeasible();
+  search.proved = program.infeasible() && options.negligible_bytes == 0;
   if (program.too_large() || program.infeasible()) return;
   ilp::SolveOptions how;
   how.time_limit_s = most_seconds;
@@ -65,7 +66,8 @@ void solve_program(const TrainingGraph& graph, Bytes budget_bytes, const StagePr
   how.relative_gap = 1e-5;
   if (!search.sequence.empty()) how.start = program.start(search.sequence);
   const ilp::Outcome outcome = solve_within(context, "program", program.model(), how);
-  search.proved = outcome.status == ilp::Status::kOptimal || outcome.status == ilp::Status::kInfeasible;
+  const bool solved = outcome.status == ilp::Status::kOptimal || outcome.status == ilp::Status::kInfeasible;
+  search.proved = solved && options.negligible_bytes == 0;
   if (outcome.values.empty()) return;
   const std::vector<OpId> found = without_dead_recomputations(graph, program.sequence(outcome.values));
   const Micros time_us = sequence_time_us(graph, found);

@@ -36,7 +36,8 @@ void StageProgram::find_managed() {
   for (ValueId v = 0; v < graph_.num_values(); ++v) {
     const Value& value = graph_.values[v];
     largest_ = std::max(largest_, charged_bytes(value));
-    managed_[v] = value.producer != kNone && charged_bytes(value) > 0 && value.retention != Retention::kUntilStepEnd;
+    managed_[v] = value.producer != kNone && charged_bytes(value) > options_.negligible_bytes &&
+                  value.retention != Retention::kUntilStepEnd;
   }
 }
 
@@ -57,14 +58,13 @@ void StageProgram::find_last_needed() {
 
 void StageProgram::find_fixed_bytes() {
   const OpId n = graph_.num_ops();
-  const auto readers = readers_of(graph_);
   std::vector<Bytes> change(n + 2, 0);
   for (ValueId v = 0; v < graph_.num_values(); ++v) {
     const Value& value = graph_.values[v];
     if (is_resident(value.kind) || managed_[v] || charged_bytes(value) == 0) continue;
     const bool leaves = value.retention == Retention::kUntilStepEnd;
     const OpId begin = value.producer == kNone ? num_forward_ : value.producer + 1;
-    const OpId last = leaves ? n - 1 : readers[v].empty() ? kNone : readers[v].back();
+    const OpId last = leaves ? n - 1 : last_needed_[v];
     if (value.kind == ValueKind::kTangent && last == kNone) unread_tangent_bytes_ += value.bytes;
     if (last < begin) continue;
     change[begin] += value.bytes;

@@ -35,6 +35,7 @@ struct StageProgramOptions {
   // op that does so reads it (2), and so on. 0: any op in any stage, also long before it is read.
   int reach = 0;
   int most_recomputes = 0;                  // of each op; 0 for no limit
+  Bytes negligible_bytes = 0;               // values of so many bytes or fewer are held to their last possible read unasked
   std::int64_t most_nonzeros = 20'000'000;  // a larger program is not made: it would take too much memory
 };
 
@@ -43,7 +44,7 @@ class StageProgram {
   StageProgram(const TrainingGraph& graph, Bytes budget_bytes, const StageProgramOptions& options = {});
 
   bool too_large() const { return too_large_; }
-  // Proved without a solve: some op's own bytes do not fit.
+  // Found without a solve: some op's own bytes do not fit.
   bool infeasible() const { return infeasible_; }
   const ilp::Model& model() const { return model_; }
 
