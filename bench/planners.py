@@ -7,7 +7,8 @@ python bench/planners.py --graphs gpt2_large,resnet101 --only sweep,paper --plan
 python bench/planners.py --instances FOLDER     reads further graphs in node-link form, as Moccasin and Checkmate publish them
 
 A run that was broken off goes on where it was; another build of the command starts afresh. See planner_instances.py for the
-instances, planner_sweep.py for the comparison and planner_targets.py for what has to be reached.
+instances, planner_sweep.py for the comparison; planner_targets.py, planner_times.py and planner_published.py for what has to be
+reached.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import planner_targets
+import planner_times
+from planner_factors import average_cost, factors
 from planner_instances import INSTANCES, Instance, default_cache, default_command, graph_file, published
 from planner_plots import page
+from planner_published import published_section
 from planner_runs import Outcome, Runner, planner_names
 from planner_sweep import AUTO, LEFT_OUT, MOST_OPS, floor_jobs, floors_of, report_sweep, sweep_jobs
-from planner_targets import SECTIONS, average_cost, factors, published_section
 from report import RESULTS, Part, Table, machine, publish
 
 QUICK = ["gpt2_2_layers", "resnet50", "random_layered_100", "checkmate_vgg16", "checkmate_unet"]
@@ -88,7 +92,7 @@ def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[st
     graph_names = {i.name: i.what for i in instances if i.family == "published"}
 
     parts: list[Part] = []
-    for section in [*SECTIONS, published_section(graph_names)]:
+    for section in [*planner_times.SECTIONS, *planner_targets.SECTIONS, published_section(graph_names)]:
         if section.name in wanted:
             jobs = section.jobs(runner, planners, limit_s)
             if jobs:
