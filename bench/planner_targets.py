@@ -1,5 +1,5 @@
-"""What the planner has to reach beside the sweep: the figures of Rockmate's paper and of a rough prototype on GPT-2 large, what more
-options for each block bring, ResNet-101 against Rotor."""
+"""What the planner has to reach beside the sweep: the figures of Rockmate's paper and of a rough prototype on GPT-2 large, what
+more options for each block bring, ResNet-101 against Rotor."""
 
 from __future__ import annotations
 
