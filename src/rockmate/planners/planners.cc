@@ -11,6 +11,7 @@
 #include "rockmate/planners/checkmate_lp.h"
 #include "rockmate/planners/chen.h"
 #include "rockmate/planners/dtr.h"
+#include "rockmate/planners/fastsa.h"
 #include "rockmate/planners/hiremate.h"
 #include "rockmate/planners/kusumoto.h"
 #include "rockmate/planners/lower_bound.h"
@@ -39,12 +40,15 @@ const std::array kPlanners = {
     PlannerEntry{"checkmate", "Jain et al. 2019, arXiv 1910.02653", "the whole graph as one integer program", checkmate, false},
     PlannerEntry{"checkmate-lp", "Jain et al. 2019, arXiv 1910.02653", "its linear relaxation, rounded in two phases",
                  checkmate_lp, false},
-    PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false, true},
+    PlannerEntry{"dtr", "Kirisame et al. 2020, arXiv 2006.09616", "evicts online by cost, size and staleness", dtr, false,
+                 true},
     PlannerEntry{"memory-budget", "PyTorch 2.13", "PyTorch's activation_memory_budget: min cut and knapsack", memory_budget,
                  true, true},
     PlannerEntry{"twremat", "Kumar et al. 2019, NeurIPS", "divide and conquer over a tree decomposition", twremat, false},
     PlannerEntry{"moccasin", "Bartan et al. 2023, arXiv 2304.14463",
                  "each value computed at most twice, in retention intervals", moccasin, false},
+    PlannerEntry{"fastsa", "Killamsetty et al. 2023, NeurIPS", "simulated annealing of the whole sequence, order included",
+                 fastsa, false},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
     PlannerEntry{"hiremate", "Gusak et al. 2025, ICML", "recursive partition, an integer program picks options of sub-graphs",
