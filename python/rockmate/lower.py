@@ -55,6 +55,31 @@ _FREE_VIEWS = {
     for overload in overloads
 }
 _RESHAPED = {torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default}
+# Ops whose kernels are handed gradients of any strides by plain PyTorch, beside those that work element by element.
+_ANY_STRIDES = {
+    getattr(getattr(torch.ops.aten, name), overload)
+    for name, overload in (
+        ("mm", "default"),
+        ("bmm", "default"),
+        ("addmm", "default"),
+        ("baddbmm", "default"),
+        ("sum", "default"),
+        ("sum", "dim_IntList"),
+        ("mean", "default"),
+        ("mean", "dim"),
+        ("clone", "default"),
+        ("copy", "default"),
+        ("cat", "default"),
+        ("convolution_backward", "default"),
+        ("native_batch_norm_backward", "default"),
+        ("native_layer_norm_backward", "default"),
+        ("_softmax_backward_data", "default"),
+        ("_log_softmax_backward_data", "default"),
+        ("embedding_dense_backward", "default"),
+        ("native_dropout_backward", "default"),
+        ("_to_copy", "default"),
+    )
+}
 _STRIDE_TAGS = {
     torch.Tag.needs_exact_strides,
     torch.Tag.needs_fixed_stride_order,
@@ -297,13 +322,20 @@ def _reads_strides(user: fx.Node) -> bool:
 
 
 def insists_on_strides(target: Any) -> bool:
-    """Whether a call would fail, or mean something else, for a gradient that came with other strides than the traced ones."""
-    if target in _RESHAPED:
-        return False  # it is run as a reshape
-    if not isinstance(target, OpOverload) or target.namespace != "aten" or target in _HIDDEN_VIEWS:
+    """Whether a call must get a gradient with the traced strides, and not as it came.
+
+    A formula of autograd may call ``contiguous()`` before its kernel, which leaves no trace where the traced gradient was
+    contiguous; the kernel of group normalization then reads what is not there. So all do but those that are known not to.
+    """
+    if not isinstance(target, OpOverload):
         return target != "output"
-    looks_at_input = any(ret.alias_info is not None for ret in target._schema.returns)
-    return looks_at_input and target not in _FREE_VIEWS and target is not torch.ops.aten.reshape.default
+    return not (
+        target in _FREE_VIEWS
+        or target in _RESHAPED
+        or target in _ANY_STRIDES
+        or torch.Tag.pointwise in target.tags
+        or target is torch.ops.aten.reshape.default
+    )
 
 
 def _layout(nodes: list[fx.Node]) -> _Layout | None:
