@@ -24,8 +24,14 @@ from rockmate.tracing import quick_tracing
 log = logging.getLogger("rockmate")
 
 DYNAMO_CANT = (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError)
-# Pieces are compiled with the code of the user's functions, where all kinds of input and all models meet.
-_RECOMPILE_LIMITS = {"recompile_limit": 512, "accumulated_recompile_limit": 8192, "fail_on_recompile_limit_hit": True}
+# A number of the module that forward changes (a counter) is captured anew at every step. Pieces are compiled with the code of
+# the user's functions, where all kinds of input and all models meet. NumPy's random numbers come from NumPy, between pieces.
+_ALWAYS = {
+    "recompile_limit": 512,
+    "accumulated_recompile_limit": 8192,
+    "fail_on_recompile_limit_hit": True,
+    "use_numpy_random_stream": True,
+}
 
 
 class CompiledStep:
@@ -44,10 +50,12 @@ class CompiledStep:
             return forward(model, *args, **kwargs)
 
         self._function = step
-        self._settings: dict[str, Any] = {"allow_rnn": True} if _has_recurrent_layers(model) else {}
+        self._settings: dict[str, Any] = {**_ALWAYS, **({"allow_rnn": True} if _has_recurrent_layers(model) else {})}
         self._compiled = self._compile(None)
         self._group: PieceGroup | None = None
         self._called = False
+        # Settings of our own take their time: a whole model needs them at first, then rarely.
+        self._captured_often = _has_recurrent_layers(model)
         _ignore_log_calls()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -60,7 +68,7 @@ class CompiledStep:
                     raise CaptureError(f"{why}. It is planned piece by piece when its first step runs") from error
                 log.info("%s; it runs in pieces", why)
             self._group = PieceGroup(self._options)
-            self._settings = {"allow_rnn": True, **_RECOMPILE_LIMITS}
+            self._settings = {"allow_rnn": True, **_ALWAYS}
             self._compiled = self._compile(self._group)
             self._called = False
         elif capturing_only():
@@ -88,6 +96,11 @@ class CompiledStep:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
+            if self._called and self._group is None and not self._captured_often:
+                try:
+                    return self._compiled(*args, **kwargs)
+                except torch._dynamo.exc.FailOnRecompileLimitHit:  # with the user's limit, and before anything runs
+                    self._captured_often = True
             with self._dynamo_settings():
                 if self._called:
                     return self._compiled(*args, **kwargs)
@@ -108,7 +121,7 @@ class CompiledStep:
             ) from error
 
     def _dynamo_settings(self) -> contextlib.AbstractContextManager[Any]:
-        return torch._dynamo.config.patch(self._settings) if self._settings else contextlib.nullcontext()
+        return torch._dynamo.config.patch(self._settings)
 
 
 def _has_recurrent_layers(model: nn.Module) -> bool:

@@ -19,8 +19,8 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 _KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
 # What stays as it is: batch normalization is decomposed to say that it writes its statistics, empty_out makes no values, and
-# one_hot would look at the values of its input while there are none.
-_KEPT = ("native_batch_norm", "cudnn_batch_norm", "empty", "one_hot", "lstm", "gru", "rnn_tanh", "rnn_relu")
+# one_hot and tensor_split would look at the values of their inputs while there are none.
+_KEPT = ("native_batch_norm", "cudnn_batch_norm", "empty", "one_hot", "tensor_split", "lstm", "gru", "rnn_tanh", "rnn_relu")
 
 _lock = threading.Lock()
 _depth = 0

@@ -66,7 +66,7 @@ def _copied(joint: fx.Graph, gradient: fx.Node, leaf: torch.Tensor) -> fx.Node:
     """A copy with the strides of the leaf, or a contiguous one where these are not those of a dense tensor."""
     order = list(range(leaf.dim()))
     if is_non_overlapping_and_dense_or_false(leaf):
-        order.sort(key=lambda axis: -leaf.stride(axis))
+        order.sort(key=leaf.stride().__getitem__, reverse=True)
     aten = torch.ops.aten
 
     def append(target: Any, node: fx.Node, *args: Any, **kwargs: Any) -> fx.Node:

@@ -15,7 +15,7 @@ def pattern(row: str, model: str, outcome: str = "equal") -> Callable[[Any], Any
     return pytest.mark.pattern(row, model, outcome)
 
 
-def equal(row: str, model: str, **options: Any) -> Callable[[Callable[..., Case]], Any]:
+def equal(row: str, model: str, outcome: str = "equal", **options: Any) -> Callable[[Callable[..., Case]], Any]:
     """The decorated function makes a case; the test trains it plainly and at three budgets, and wants no difference."""
 
     def decorate(make: Callable[..., Case]) -> Any:
@@ -24,7 +24,7 @@ def equal(row: str, model: str, **options: Any) -> Callable[[Callable[..., Case]
             check_equal(functools.partial(make, *args, **kwargs), **options)
 
         test.__annotations__ = {}
-        return pattern(row, model)(test)
+        return pattern(row, model, outcome)(test)
 
     return decorate
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from harness import Case, assert_same, train, weighted
-from parts import Fn, images, mlp, rows
+from parts import Fn, mlp, rows
 from registry import equal, pattern
 from torch import Tensor, nn
 
