@@ -64,30 +64,48 @@ def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
 
 
 def _layer_backward(ctx: Any, grad_output: Any, grad_hidden: Any, grad_cell: Any, _: Any) -> tuple[Any, ...]:
-    *inputs, output, hidden, cell, workspace = ctx.saved_tensors
-    reverse, hidden_size, num_layers, has_biases, bidirectional, batch_first, train = ctx.constants
     if grad_output is None and grad_hidden is None and grad_cell is None:
         return (None,) * 14
-    gradients = _aten.mkldnn_rnn_layer_backward.default(
-        *inputs,
-        output,
-        hidden,
-        cell,
-        grad_output,
-        grad_hidden,
-        grad_cell,
-        reverse,
-        _ONEDNN_LSTM,
-        hidden_size,
-        num_layers,
-        has_biases,
-        train,
-        bidirectional,
-        [],
-        batch_first,
-        workspace,
+    *inputs, output, hidden, cell, workspace = ctx.saved_tensors
+    gradients = torch.ops.rockmate.onednn_lstm_layer_backward.default(
+        *inputs, output, hidden, cell, grad_output, grad_hidden, grad_cell, *ctx.constants, workspace
     )
     return (*gradients, *(None,) * 7)
+
+
+_library.define(
+    "onednn_lstm_layer_backward(Tensor input, Tensor w0, Tensor w1, Tensor w2, Tensor w3, Tensor hx, Tensor cx, Tensor output, "
+    "Tensor hy, Tensor cy, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, bool reverse, int hidden_size, "
+    "int num_layers, bool has_biases, bool bidirectional, bool batch_first, bool train, Tensor workspace) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+@torch.library.impl(_library, "onednn_lstm_layer_backward", "CPU")
+def _run_layer_backward(*arguments: Any) -> tuple[Tensor, ...]:
+    """The kernel returns one tensor as the gradient of both biases; autograd would copy it for one of them."""
+    tensors, constants, workspace = arguments[:13], arguments[13:20], arguments[20]
+    reverse, hidden_size, num_layers, has_biases, bidirectional, batch_first, train = constants
+    with torch._C._AutoDispatchBelowAutograd():
+        gradients = _aten.mkldnn_rnn_layer_backward.default(
+            *tensors,
+            reverse,
+            _ONEDNN_LSTM,
+            hidden_size,
+            num_layers,
+            has_biases,
+            train,
+            bidirectional,
+            [],
+            batch_first,
+            workspace,
+        )
+        return (*gradients[:4], gradients[4].clone(), *gradients[5:])
+
+
+@torch.library.impl(_library, "onednn_lstm_layer_backward", "Meta")
+def _trace_layer_backward(*arguments: Any) -> tuple[Tensor, ...]:
+    return tuple(torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in arguments[:7])
 
 
 torch.library.register_autograd("rockmate::onednn_lstm_layer", _layer_backward, setup_context=_save_for_backward, lib=_library)
