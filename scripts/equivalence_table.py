@@ -21,13 +21,13 @@ LAST_RUN = "Last run: "
 
 INTRODUCTION = """# Equivalence
 
-Kinds of models and of training loops that re-materialization tools get wrong, gathered from public bug reports, and what Rockmate
-does with each. Every line is a test in `tests/python/patterns`. **Equal** means: trained for three steps or more at 100 %, at 50 %
-and at the least budget, against the plain model with the same seed, all of this is the same to the bit after every step: the
-outputs (structure, types, values, strides, `requires_grad`, which are the same object or share memory), the gradient of every
-parameter and input or its absence, the inputs, the buffers, how often side effects happened, and the random streams of PyTorch,
-NumPy and Python; and the measured peak is within the budget. **Refused** means: an error that says what and where, before
-anything of the model runs unless the line says otherwise.
+Kinds of models and of training loops that re-materialization tools get wrong, gathered from public bug reports, and what
+Rockmate does with each. Every line is a test in `tests/python/patterns`. **Equal** means: trained for three steps or more
+at 100 %, at 50 % and at the least budget, against the plain model with the same seed, all of this is the same to the bit
+after every step: the outputs (structure, types, values, strides, `requires_grad`, which are the same object or share
+memory), the gradient of every parameter and input or its absence, the inputs, the buffers, how often side effects happened,
+and the random streams of PyTorch, NumPy and Python; and the measured peak is within the budget. **Refused** means: an error
+that says what and where, before anything of the model runs unless the line says otherwise.
 
 This page is written by `scripts/equivalence_table.py` from the tests.
 """
@@ -68,11 +68,10 @@ def _text_of(value: Any) -> str:
 
 
 def table() -> str:
-    from rows import SECTIONS
-
     tests = pattern_tests()
+    sections = importlib.import_module("rows").SECTIONS
     parts = []
-    for letter, (title, rows) in SECTIONS.items():
+    for letter, (title, rows) in sections.items():
         parts.append(f"\n## {letter}. {title}\n\n| id | model or use | Rockmate | others |\n|---|---|---|---|")
         for row, others in rows.items():
             lines = [test for test in tests if _marks(test, "pattern")[0].args[0] == row]

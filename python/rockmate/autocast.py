@@ -1,9 +1,10 @@
 """Cast a weight that autocast casts as often as plain PyTorch does: once in a region.
 
-Inside an autocast region, plain PyTorch keeps the cast of a weight for the next op that uses it: the weight's gradients then meet
-in the low precision, and are cast back once. That cache does not work on what AOTAutograd traces: a layer that is used twice
-would be cast twice, and its gradients meet in the high precision, which rounds otherwise. So the one cast is written into
-Dynamo's graph where several ops share it. The rules are those of ``cached_cast`` in ATen's ``autocast_mode.cpp``.
+Inside an autocast region, plain PyTorch keeps the cast of a weight for the next op that uses it: the weight's gradients
+then meet in the low precision, and are cast back once. That cache does not work on what AOTAutograd traces: a layer that is
+used twice would be cast twice, and its gradients meet in the high precision, which rounds otherwise. So the one cast is
+written into Dynamo's graph where several ops share it. The rules are those of ``cached_cast`` in ATen's
+``autocast_mode.cpp``.
 """
 
 from __future__ import annotations

@@ -183,13 +183,14 @@ def workspace_bytes(events: list[list[int]], uncharged: set[int]) -> int:
 def made_up_tensor(like: Any) -> Any:
     """A real tensor with the sizes, strides, dtype and device of a traced one. Integers are 0, so that they index anything.
 
-    It lies in a storage as large, at the same offset, and is lazily conjugated if the traced one is: ops that copy a tensor with
-    its strides copy the whole storage, and those that can't work on conjugates resolve them first.
+    It lies in a storage as large, at the same offset, and is lazily conjugated if the traced one is: ops that copy a tensor
+    with its strides copy the whole storage, and those that can't work on conjugates resolve them first.
     """
     if not isinstance(like, torch.Tensor):
         return like
     stored = like.untyped_storage().nbytes() // like.element_size()
-    needed = like.storage_offset() + 1 + sum((size - 1) * stride for size, stride in zip(like.shape, like.stride(), strict=True))
+    last = sum((size - 1) * stride for size, stride in zip(like.shape, like.stride(), strict=True))
+    needed = like.storage_offset() + 1 + last
     flat = torch.zeros(max(needed, stored, 1), dtype=like.dtype, device=like.device)
     if like.dtype.is_floating_point or like.dtype.is_complex:
         flat.uniform_(0.1, 1.0) if like.dtype.is_floating_point else flat.fill_(0.5)

@@ -1,9 +1,9 @@
 """Trace ops as the kernels that plain PyTorch runs.
 
-While a step is traced, PyTorch's Python dispatcher replaces some ops by decompositions written in Python: ``dropout`` (which then
-draws random numbers for a probability of 1, too), ``matmul``, ``upsample_*``, ``hardshrink``, ``multi_margin_loss`` and others. They
-compute the same up to rounding, and equal to the bit is what is wanted here: their C++ code is traced instead, which calls the
-kernels that run without compilation. Recurrent layers are the matter of :mod:`rockmate.recurrent`.
+While a step is traced, PyTorch's Python dispatcher replaces some ops by decompositions written in Python: ``dropout``
+(which then draws random numbers for a probability of 1, too), ``matmul``, ``upsample_*``, ``hardshrink`` and others. They
+compute the same up to rounding, and equal to the bit is what is wanted here: their C++ code is traced instead, which calls
+the kernels that run without compilation. Recurrent layers are the matter of :mod:`rockmate.recurrent`.
 """
 
 from __future__ import annotations

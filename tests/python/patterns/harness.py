@@ -1,8 +1,8 @@
 """Train a model plainly and through Rockmate at three budgets, and hold everything that can be seen against the other.
 
-Per step: outputs (structure, types, values, strides, ``requires_grad``, which are the same object or share memory), the gradient of
-every parameter and input (or its absence), inputs, buffers, what the case itself counts, and the state of the random streams of
-PyTorch, NumPy and Python. Then the measured peak against the budget.
+Per step: outputs (structure, types, values, strides, ``requires_grad``, which are the same object or share memory), the
+gradient of every parameter and input (or its absence), inputs, buffers, what the case itself counts, and the state of the
+random streams of PyTorch, NumPy and Python. Then the measured peak against the budget.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "R": (
         "Randomness",
         {
-            "R1": "PyTorch's memory budget below 1.0 recomputes with fresh random numbers: gradients silently wrong (2.13, CPU)",
+            "R1": "PyTorch's memory budget below 1.0 recomputes with new random numbers: gradients silently wrong (2.13, CPU)",
             "R2": "Rockmate 2.0 repeats the masks of the first step in every step",
             "R3": "Rockmate 2.0 merges the two into one draw",
             "R4": "the random stream is further along than after a plain step",

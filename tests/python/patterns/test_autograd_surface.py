@@ -65,8 +65,8 @@ def test_partial_gradients(use: str) -> Case:
 @pattern(
     "A2",
     "gradient penalty: autograd.grad(..., create_graph=True), then backward through the gradient",
-    "refused in the backward pass, when the gradient is to be differentiated: the captured step has one backward pass, and a plan "
-    "of second derivatives would be another one's. Nothing is accumulated before",
+    "refused in the backward pass, when the gradient is to be differentiated: the captured step has one backward pass, and a "
+    "plan of second derivatives would be another one's. Nothing is accumulated before",
 )
 def test_double_backward() -> None:
     model = rockmate.Rockmate(nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 1)))

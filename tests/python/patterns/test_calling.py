@@ -277,6 +277,35 @@ def test_autocast_of_a_layer_used_twice(times: str) -> Case:
     return Case(Fn(forward, **mlp(d=nn.Linear(64, 64))), rows(), step=in_autocast(torch.bfloat16))
 
 
+BREAKS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    ".item() used as a factor": lambda m, x: m.b(torch.sin(h := m.a(x))) * h.mean().item(),
+    "a branch on the data": lambda m, x: m.b(torch.sin(m.a(x))) if x.sum() > 0 else m.b(torch.cos(m.a(x))),
+    "a call that is opaque to the tracer": lambda m, x: m.b(opaque(torch.sin(m.a(x)))),
+}
+
+
+@torch.compiler.disable
+def opaque(h: Tensor) -> Tensor:
+    return torch.cos(h) * 2
+
+
+@equal("C6", "{what}")
+@pytest.mark.parametrize("what", BREAKS)
+def test_graph_breaks(what: str) -> Case:
+    return Case(Fn(BREAKS[what], **mlp()), lambda step: (torch.randn(24, 16) + (-1) ** step,))
+
+
+def recurrent(m: Any, x: Tensor) -> Tensor:
+    return m.b(torch.sin(m.rnn(m.a(x)[None])[0][0]))
+
+
+@equal("C7", "nn.LSTM of two layers with dropout, nn.GRU in both directions: {layer}")
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+def test_recurrent(layer: str) -> Case:
+    rnn = nn.LSTM(64, 64, 2, dropout=0.2) if layer == "LSTM" else nn.GRU(64, 32, bidirectional=True)
+    return Case(Fn(recurrent, **mlp(rnn=rnn)), rows())
+
+
 def skips(m: Any, x: Tensor) -> Tensor:
     down = torch.relu(m.first(x))
     middle = torch.relu(m.second(F.max_pool2d(down, 2)))

@@ -46,8 +46,8 @@ def test_normalization(norm: str) -> Case:
 
 
 NOTHING_CAPTURED = (
-    "equal, but without a budget: PyTorch's tracer gives up on the frame of nn.Sequential, whose code is PyTorch's own, so that no "
-    "piece of it is captured"
+    "equal, but without a budget: PyTorch's tracer gives up on the frame of nn.Sequential, whose code is PyTorch's own, so "
+    "that no piece of it is captured"
 )
 
 
@@ -306,7 +306,7 @@ def test_warning() -> Case:
     return Case(Fn(forward, **mlp()), rows())
 
 
-@equal("S4", "forward logs")
+@equal("S4", "forward logs", outcome="equal, but calls of Python loggers are passed over inside of a captured step")
 def test_logging() -> Case:
     log = logging.getLogger("of the model")
 
