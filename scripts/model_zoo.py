@@ -19,7 +19,8 @@ HEAD = """\
 Small models of fourteen families (`tests/python/zoo.py`), in train mode with their dropout on, three SGD steps each. *Equal*:
 loss, every gradient, buffers and the random stream after each step, to the bit, against plain PyTorch; where a model computes
 otherwise when it is compiled, against the same capture trained without recomputation, with the reason below the table. *Peak*:
-measured by the allocation meter; predicted and measured peaks are the same to the byte unless both are shown.
+measured by the allocation meter; predicted and measured peaks are the same to the byte unless both are shown. *50%* is half
+of the peak without recomputation, or halfway from the least budget where that is more than half.
 
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import random_models
 
-SHORT = range(0, 200)
+SHORT = range(120)
 LONG = range(1000, 4000)
 
 

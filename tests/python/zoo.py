@@ -290,6 +290,14 @@ def _first_difference(expected: Run, got: Run) -> str:
     return ""
 
 
+def _amount(budget: str, examined: Examined) -> int | str:
+    """The least budget; or half of the peak, or halfway to it from the least budget where that is more than half."""
+    if budget == "100%":
+        return budget
+    low, high = examined.least_bytes, examined.rows[0].predicted_bytes
+    return low if budget == "minimum" else high // 2 if high // 2 >= low else (low + high) // 2
+
+
 def _train_within(make: Callable[[], Made], budget: int | str) -> Run:
     try:
         return train(make, wrapped(budget), loss_of=_loss_of)
@@ -310,7 +318,7 @@ def examine(name: str, budgets: Iterable[str] = BUDGETS) -> Examined:
     stored: Run | None = None
     for budget in budgets:
         torch._dynamo.reset()
-        ours = _train_within(make, examined.least_bytes if budget == "minimum" else budget)
+        ours = _train_within(make, _amount(budget, examined))
         plan = ours.model.plan
         stored = stored or ours
         examined.least_bytes = plan.min_budget_bytes
