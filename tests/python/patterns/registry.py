@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -41,3 +41,8 @@ def refused(row: str, model: str, match: str, why: str) -> Callable[[Callable[..
         return pattern(row, model, f"refused: {why}")(test)
 
     return decorate
+
+
+def variants(names: Iterable[str], *short: str) -> list[Any]:
+    """Parameters of a test: those not named in ``short`` run in the long tests only."""
+    return [name if name in short else pytest.param(name, marks=pytest.mark.long) for name in names]

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from harness import Case, train
 from parts import Fn, images, mlp, rows
-from registry import equal, pattern
+from registry import equal, pattern, variants
 from torch import Tensor, nn
 
 import rockmate
@@ -51,7 +51,9 @@ RANDOM_OPS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @equal("R1", "linear, sin, random op, linear: {op}")
-@pytest.mark.parametrize("op", RANDOM_OPS)
+@pytest.mark.parametrize(
+    "op", variants(RANDOM_OPS, "dropout", "randint_like", "bernoulli_", "rrelu", "multinomial", "gumbel softmax")
+)
 def test_random_op(op: str) -> Case:
     draw = RANDOM_OPS[op]
     return Case(Fn(lambda m, x: m.c(m.b(torch.cos(draw(torch.sin(m.a(x))) * 2))), **mlp()), rows())
@@ -66,7 +68,7 @@ IMAGE_OPS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @equal("R1", "convolution, random op, convolution: {op}")
-@pytest.mark.parametrize("op", IMAGE_OPS)
+@pytest.mark.parametrize("op", variants(IMAGE_OPS, "dropout2d"))
 def test_random_op_on_images(op: str) -> Case:
     draw = IMAGE_OPS[op]
     parts = {"a": nn.Conv2d(3, 16, 3, padding=1), "b": nn.Conv2d(16, 4, 3, padding=1)}
@@ -167,6 +169,8 @@ HOST_RANDOM: dict[str, Callable[[Any, Tensor], Tensor]] = {
 
 
 @equal("R5", "{what}")
-@pytest.mark.parametrize("what", HOST_RANDOM)
+@pytest.mark.parametrize(
+    "what", variants(HOST_RANDOM, "layers dropped by Python's random", "an array from NumPy", "a generator of its own")
+)
 def test_host_random(what: str) -> Case:
     return Case(Fn(HOST_RANDOM[what], **mlp()), rows(), steps=5)

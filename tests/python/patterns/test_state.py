@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from harness import Case, random_streams
 from parts import Fn, images, mlp, rows
-from registry import equal, pattern
+from registry import equal, pattern, variants
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
@@ -40,7 +40,7 @@ NORMS: dict[str, Any] = {
 
 
 @equal("S1", "convolution, normalization, ReLU in place: {norm}")
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", variants(NORMS, "BatchNorm2d", "SyncBatchNorm in one process", "GroupNorm"))
 def test_normalization(norm: str) -> Case:
     return Case(conv_stack(NORMS[norm]), images())
 
@@ -136,7 +136,7 @@ def with_update(update: Any, when: str) -> Any:
 
 @equal("S2", "moving average: {update}, buffer {when}")
 @pytest.mark.parametrize("when", ["read before", "read after", "not read"])
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", variants(UPDATES, "lerp_"))
 def test_moving_average(update: str, when: str) -> Case:
     parts = mlp(mean=torch.zeros(64), count=torch.zeros((), dtype=torch.long))
     return Case(Fn(with_update(UPDATES[update], when), **parts), rows())
@@ -205,6 +205,7 @@ def test_counter() -> Case:
 
 
 @equal("S4", "a counter that the result depends on, twelve steps")
+@pytest.mark.long
 def test_counter_that_is_read() -> Case:
     def forward(m: Any, x: Tensor) -> Tensor:
         m.calls += 1
