@@ -67,9 +67,15 @@ class Hierarchy {
     settings.time_limit_s = 0.5;
     settings.max_states = 5000;
     settings.stop = context_.stop();
+    const double seconds = context_.seconds_left();
+    node_deadline_ = 0.25 * seconds;
     const int num_classes = static_cast<int>(classes_.problems.size());
     for (int i = 0; i < num_classes; ++i) {
       if (!context_.progress("leaves", static_cast<double>(i) / num_classes)) return false;
+      if (context_.seconds_left() < 0.6 * seconds) {  // short of time: the quick searches alone
+        settings.max_programs = 0;
+        settings.max_states = 300;
+      }
       block_plans_.push_back(block_options(classes_.problems[i], settings));
     }
     const int root = static_cast<int>(hierarchy_.nodes.size()) - 1;
@@ -131,24 +137,28 @@ class Hierarchy {
     for (int p = 0; p < kLevels; ++p) {
       const Bytes most = peak(fast) - (peak(fast) - peak(small)) * p / (kLevels - 1);
       for (int s = 0; s < kLevels; ++s) {
-        if (context_.expired()) break;
+        if (context_.seconds_left() < node_deadline_) break;
         const Bytes saved = fast.saved_bytes * (kLevels - 1 - s) / (kLevels - 1);
         const std::optional<Option> option = choose(n, most, saved);
         if (!option) break;  // nor at less
-        if (s == 0) {
-          Option again = *option;
-          again.saved_bytes = 0;
-          again.cost_us += forward_us;
-          again.backward_peak_bytes = std::max(again.backward_peak_bytes, again.forward_peak_bytes);
-          again.runs_again = true;
-          add_option(found, again);
-        }
+        if (s == 0) add_option(found, run_again(*option, forward_us));
         add_option(found, *option);
       }
     }
-    add_option(found, fast);
+    for (const Option& option : {fast, small}) {
+      add_option(found, run_again(option, forward_us));
+      add_option(found, option);
+    }
     thin(found);
     options_[n] = std::move(found);
+  }
+
+  static Option run_again(Option option, Micros forward_us) {
+    option.saved_bytes = 0;
+    option.cost_us += forward_us;
+    option.backward_peak_bytes = std::max(option.backward_peak_bytes, option.forward_peak_bytes);
+    option.runs_again = true;
+    return option;
   }
 
   static Bytes peak(const Option& option) { return std::max(option.forward_peak_bytes, option.backward_peak_bytes); }
@@ -268,6 +278,7 @@ class Hierarchy {
   std::vector<BlockOptions> block_plans_;     // by class of leaves
   std::vector<std::vector<Option>> options_;  // by node
   std::map<std::vector<std::int64_t>, int> solved_;
+  double node_deadline_ = 0;  // with fewer seconds left, nodes get the options that need no program
 };
 
 }  // namespace
