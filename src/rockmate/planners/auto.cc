@@ -125,7 +125,7 @@ class Auto {
         PolishOptions options;
         options.budget_bytes = peak_floor(graph_);
         options.seconds = std::max(context_.seconds_left() / 3, 1e-3);
-        options.max_rounds = std::clamp<std::int64_t>(3'000'000 / graph_.num_ops(), 300, 12'000);
+        options.max_rounds = std::clamp<std::int64_t>(4'000'000 / graph_.num_ops(), 500, 40'000);
         options.seed = static_cast<std::uint64_t>(i);
         options.heat = 0.3;
         options.gradual = i % 2 == 0;

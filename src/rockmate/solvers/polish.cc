@@ -16,7 +16,7 @@ constexpr int kMaxRepairs = 40;         // values dropped in one round
 constexpr int kCandidates = 6;          // values tried for one drop
 constexpr int kFillTries = 10;          // recomputations tried to take out in one round
 constexpr int kCrowded = 100;           // chains without room, then the line is spread again
-constexpr double kPenalty = 20;         // energy of an excess of the whole budget, in plain steps
+constexpr double kPenalty = 20;         // energy of an excess of the whole budget, in plain steps; any excess costs one more
 constexpr double kCoolest = 1.0 / 300;  // last temperature over the first
 
 // xoshiro-like quality is not needed, speed is: splitmix64.
@@ -93,7 +93,7 @@ class Polish {
 
   double energy() const {
     const Bytes excess = std::max<Bytes>(line_.peak_bytes() - budget_, 0);
-    return line_.time_us() + penalty_ * static_cast<double>(excess);
+    return line_.time_us() + (excess > 0 ? plain_us_ : 0) + penalty_ * static_cast<double>(excess);
   }
 
   void one_round() {

@@ -7,7 +7,8 @@
 // within the budget, and whole exchanges are judged, not halves of them. What is idle at a slot is found by scanning flat
 // arrays of gaps (time_line.h).
 //
-//   energy = time + penalty x bytes above the budget;  a round that raises it by d stays with probability exp(-d / temperature)
+//   energy = time + (what no recomputation saves + penalty x bytes) above the budget;  a round that raises it by d stays with
+//   probability exp(-d / temperature)
 //
 // Random ops keep their order, so the random stream stays as it is. Claims no optimum.
 #pragma once
