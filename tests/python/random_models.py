@@ -416,7 +416,8 @@ def check_text(text: str, budgets: tuple[str, ...] = BUDGETS) -> None:
         if not stored.plans:
             _compare(plain, stored, "100%")
             return
-        low, high = max(plan.min_budget_bytes for plan in stored.plans), stored.plan.store_all_peak_bytes
+        low = max(plan.min_budget_bytes for plan in stored.plans)
+        high = max(plan.store_all_peak_bytes for plan in stored.plans)
         # Half of the peak, or halfway to the minimum for models so small that one op takes most of the peak.
         amounts = {"minimum": low, "50%": high // 2 if high // 2 >= low else (low + high) // 2}
         for budget in budgets:
