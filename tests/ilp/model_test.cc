@@ -84,3 +84,20 @@ TEST_CASE("several threads solve at once") {
   }
   for (int t = 0; t < 4; ++t) CHECK(objectives[t] == doctest::Approx(t + 1));
 }
+
+TEST_CASE("the relaxation drops integrality, and a fixed variable stays") {
+  // 2 x >= 1: x = 1/2 when it may, else 1; with x fixed at 1, y >= 1 - x costs nothing.
+  Model model;
+  const int x = model.add_binary(1), y = model.add_continuous(0, 5, 3);
+  model.add_row({{x, 2}}, 1, kInfinity);
+  model.add_row({{x, 1}, {y, 1}}, 1, kInfinity);
+  CHECK(model.has_integers());
+  CHECK(model.num_nonzeros() == 3);
+  const Outcome relaxed = solve(model, {.relax = true});
+  REQUIRE(relaxed.status == Status::kOptimal);
+  CHECK(relaxed.objective == doctest::Approx(1));  // x = 1 is cheaper than y = 1/2
+  CHECK(relaxed.bound == doctest::Approx(1));
+  model.fix(y, 5);
+  CHECK(solve(model, {.relax = true}).objective == doctest::Approx(15.5));
+  CHECK(solve(model).objective == doctest::Approx(16));
+}
