@@ -48,7 +48,10 @@ def rows_of(name: str) -> tuple[list[str], list[str]]:
             f"| {name} | {examined.plain_bytes} | {row.budget} | {row.budget_bytes} | {row.measured_bytes}{predicted} | "
             f"{share:.0%} | {row.recomputed} | {equal} |"
         )
-    return lines, [f"* **{name}** is held against its own capture: {otherwise}"] if otherwise else []
+    notes = [f"* **{name}** is held against its own capture: {otherwise}"] if otherwise else []
+    if name in zoo.IN_PIECES:
+        notes.append(f"* **{name}** can't be captured whole and runs in pieces; their common peak is predicted roughly.")
+    return lines, notes
 
 
 def main() -> None:
