@@ -25,14 +25,18 @@ void SequenceMemory::collect_events(const TrainingGraph& graph, const std::vecto
     for (ValueId v : graph.ops[op].inputs) ++first_event_[v + 1];
     for (ValueId v : graph.ops[op].outputs) ++first_event_[v + 1];
   }
+  std::vector<char> is_read(graph.num_values());
+  for (ValueId v = 0; v < graph.num_values(); ++v) is_read[v] = first_event_[v + 1] > 0;
   for (ValueId v = 0; v < graph.num_values(); ++v) {
-    if (graph.values[v].kind == ValueKind::kTangent) ++first_event_[v + 1];
+    if (graph.values[v].kind == ValueKind::kTangent && is_read[v]) ++first_event_[v + 1];
     first_event_[v + 1] += first_event_[v];
   }
   events_.resize(first_event_.back());
   std::vector<int> next(first_event_.begin(), first_event_.end() - 1);
   for (ValueId v = 0; v < graph.num_values(); ++v) {
-    if (graph.values[v].kind == ValueKind::kTangent) events_[next[v]++] = {num_forward_, true};
+    if (graph.values[v].kind != ValueKind::kTangent) continue;
+    tangent_bytes_ += charged_bytes(graph.values[v]);
+    if (is_read[v]) events_[next[v]++] = {num_forward_, true};
   }
   for (int position = 0; position < length; ++position) {
     const Op& op = graph.ops[sequence[position]];
@@ -108,6 +112,12 @@ void SequenceMemory::sum_up(const TrainingGraph& graph, const std::vector<OpId>&
     chunk_max_[position / kChunk] = std::max(chunk_max_[position / kChunk], inside_[position]);
   }
   inside_.resize(length);
+  // Tangents that nobody reads are gone before the first backward op, but not before they are there.
+  if (num_forward_ < length && kept_bytes_ + tangent_bytes_ > peak_bytes_) {
+    peak_bytes_ = kept_bytes_ + tangent_bytes_;
+    peak_position_ = num_forward_;
+    num_at_peak_ = 1;
+  }
 }
 
 Bytes SequenceMemory::max_inside(int begin, int end) const {

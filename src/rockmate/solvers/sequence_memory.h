@@ -2,7 +2,7 @@
 //
 // In the example of graph.h, the sequence mm relu sum | expand_copy relu relu_backward mm_backward has y written at positions 1
 // and 4 and read at 2 and 5: two instances, [1, 2] and [4, 5]; nothing of y is held at position 3. Values that no op
-// writes (tangents) count as written at the first backward position. The judge of a finished schedule is the simulator; this
+// writes (tangents) count as written at the first backward position, unless nobody reads them. The judge of a finished schedule is the simulator; this
 // is the solvers' own count and shares nothing with it.
 #pragma once
 
@@ -50,7 +50,7 @@ class SequenceMemory {
   std::vector<Event> events_;
   std::vector<Bytes> inside_;
   std::vector<Bytes> chunk_max_;  // of each 64 positions
-  Bytes peak_bytes_ = 0, kept_bytes_ = 0;
+  Bytes peak_bytes_ = 0, kept_bytes_ = 0, tangent_bytes_ = 0;
   int peak_position_ = 0, num_at_peak_ = 0;
 };
 
