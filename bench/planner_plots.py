@@ -12,19 +12,8 @@ from report import Part, Table, Target, show
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 26, 40
-COLORS = [
-    "#d1495b",
-    "#00798c",
-    "#edae49",
-    "#66a182",
-    "#2e4057",
-    "#8d5fd3",
-    "#9a6324",
-    "#5f9ea0",
-    "#bf6fa0",
-    "#808000",
-    "#7f8c8d",
-]
+COLORS = ["#d1495b", "#00798c", "#edae49", "#66a182", "#2e4057", "#8d5fd3", "#9a6324", "#5f9ea0", "#bf6fa0", "#808000"]
+COLORS += ["#7f8c8d", "#e377c2", "#1f77b4", "#ff7f0e", "#17becf", "#a0522d"]
 AUTO_COLOR = "#111111"
 HIGHEST_OVERHEAD = 0.6  # plans that cost more are left out of the picture: they would flatten all others
 
