@@ -86,10 +86,11 @@ def observe(what: str, tree: Any, seen: dict[str, Any], order: dict[str, dict[An
     """Write down everything about ``tree`` under names that begin with ``what``; ``order`` finds repeated objects."""
     seen[f"{what}: type"] = type(tree)
     if isinstance(tree, Tensor):
+        strides = [stride for size, stride in zip(tree.shape, tree.stride(), strict=True) if size != 1]  # others say nothing
         seen[f"{what}: dtype, strides, requires_grad"] = (
             tree.dtype,
             tree.shape,
-            tree.stride(),
+            strides,
             tree.requires_grad,
             tree.is_leaf,
         )

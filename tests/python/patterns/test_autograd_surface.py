@@ -348,7 +348,7 @@ def test_two_threads() -> None:
     got: dict[int, list[Tensor]] = {}
     for seed in (0, 1):
         train(make(seed), seed, expected)
-    models = [rockmate.Rockmate(make(seed), budget="85%") for seed in (0, 1)]
+    models = [rockmate.Rockmate(make(seed), budget="95%") for seed in (0, 1)]
     threads = [threading.Thread(target=train, args=(models[seed], seed, got)) for seed in (0, 1)]
     for thread in threads:
         thread.start()
