@@ -14,7 +14,8 @@ aten = torch.ops.aten
 def _draw_in_memory_order(x: Tensor, p: float = 0.5, generator: Any = None) -> Tensor:
     """``x.bernoulli_(p)`` is traced as ``bernoulli(x, p)``, which draws in the order of the dimensions and gives a contiguous
     tensor. The former draws in the order of the memory and keeps the strides: alpha dropout of a transposed tensor."""
-    order = sorted(range(x.dim()), key=lambda axis: -x.stride(axis))
+    strides = x.stride()
+    order = sorted(range(x.dim()), key=lambda axis: -strides[axis])
     if order == list(range(x.dim())):
         return NotImplemented  # type: ignore[no-any-return]  # the two are the same
     drawn = aten.bernoulli.p(x.permute(order), p, generator=generator)
