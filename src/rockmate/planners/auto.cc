@@ -15,6 +15,7 @@ namespace rockmate {
 namespace {
 
 constexpr double kOthersSeconds = 0.7;  // for each of the other planners
+constexpr double kCurveShare = 0.4;     // of the time limit, at most, for the curve
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;  // ops
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
@@ -82,7 +83,7 @@ class Auto {
 
   void add_curve() {
     PlannerOptions options = context_.options();
-    options.time_limit_s = std::max(context_.seconds_left(), 1e-3);
+    options.time_limit_s = std::max(context_.seconds_left() * kCurveShare, 1e-3);
     options.focus_bytes = budget_bytes_;
     try {
       const PlanCurve curve = plan_curve(graph_, options);
@@ -142,7 +143,7 @@ class Auto {
 
   double polish_seconds() const {
     const double wanted = context_.options().polish_s;
-    const double usual = 1.5 + static_cast<double>(graph_.num_ops()) / 2000;
+    const double usual = 2 + std::max<double>(graph_.num_ops() - 2000, 0) / 1000;
     return std::min(wanted >= 0 ? wanted : usual, context_.seconds_left() - 0.2);
   }
 
