@@ -2,8 +2,8 @@
 //
 // In the example of graph.h, the sequence mm relu sum | expand_copy relu relu_backward mm_backward has y written at positions 1
 // and 4 and read at 2 and 5: two instances, [1, 2] and [4, 5]; nothing of y is held at position 3. Values that no op
-// writes (tangents) count as written at the first backward position, unless nobody reads them. The judge of a finished schedule is the simulator; this
-// is the solvers' own count and shares nothing with it.
+// writes (tangents) count as written at the first backward position, unless nobody reads them. The judge of a finished schedule
+// is the simulator; this is the solvers' own count and shares nothing with it.
 #pragma once
 
 #include <span>
