@@ -1,7 +1,7 @@
 # make setup | test | test-long | demo | bench | bench-planners | lint | clean. Everything lands in .venv and build/.
 #
 #   PYTHON=python3.12    the interpreter that .venv is made of (3.10 or newer)
-#   JOBS=2               compilers at once
+#   JOBS=2               compilers, and processes of tests, at once
 #   TORCH=torch==2.13.0  which torch to install; PIP_ARGS goes to every pip install, e.g. to name another index
 PYTHON ?= python3
 JOBS ?= 2
@@ -41,15 +41,18 @@ build-tests: setup
 	$(BIN)/cmake --build $(BUILD) --target rockmate_tests
 .PHONY: build-tests
 
+# One thread each: the processes share the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
 # Both runners run to their end, and either one's failure fails the whole.
 test: build-tests
 	@failed=0; \
 	$(BUILD)/tests/rockmate_tests || failed=1; \
-	$(BIN)/python -m pytest || failed=1; \
+	$(PYTEST) || failed=1; \
 	exit $$failed
 
 test-long: build-tests
-	$(BIN)/python -m pytest -m long
+	$(PYTEST) -m long
 
 demo: setup
 	$(BIN)/python examples/demo.py
