@@ -1,4 +1,7 @@
-"""Writes docs/model_zoo.md: every family of the zoo (tests/python/zoo.py) trained at every budget, as the tests do it."""
+"""Writes docs/model_zoo.md: every family of the zoo (tests/python/zoo.py) trained at every budget, as the tests do it.
+
+Names of families as arguments: only these are trained again, and the rows of the others stay as they are.
+"""
 
 import datetime
 import sys
@@ -58,8 +61,13 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = ["| model | plain peak | budget | bytes | peak | of plain | recomputed ops | equal |", "|---" * 8 + "|"]
     notes: list[str] = []
+    table = ROOT / "docs" / "model_zoo.md"
+    old = table.read_text().splitlines() if sys.argv[1:] else []
     for name in zoo.FAMILIES:
-        new_lines, new_notes = rows_of(name)
+        new_lines = [line for line in old if line.startswith(f"| {name} |")]
+        new_notes = [line for line in old if line.startswith(f"* **{name}**")]
+        if not old or name in sys.argv[1:]:
+            new_lines, new_notes = rows_of(name)
         print(*new_lines, *new_notes, sep="\n", flush=True)
         lines += new_lines
         notes += new_notes
@@ -67,7 +75,7 @@ def main() -> None:
         f"Made by `python scripts/model_zoo.py` on {datetime.date.today()}, torch {torch.__version__} on the CPU with one "
         f"thread, transformers {transformers.__version__}, diffusers {diffusers.__version__}."
     )
-    (ROOT / "docs" / "model_zoo.md").write_text(HEAD + "\n".join([*lines, "", *notes, *([""] if notes else []), versions, ""]))
+    table.write_text(HEAD + "\n".join([*lines, "", *notes, *([""] if notes else []), versions, ""]))
 
 
 if __name__ == "__main__":

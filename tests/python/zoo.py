@@ -191,8 +191,11 @@ def whisper() -> Made:
     return model, {"input_features": torch.randn(2, 8, 64), "labels": _ids(tokens=16)}
 
 
-def mamba() -> Made:
-    return _text(tf.MambaForCausalLM(tf.MambaConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=4)))
+def mamba(associative_scan: bool = True) -> Made:
+    config = tf.MambaConfig(
+        vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=4, use_associative_scan=associative_scan
+    )
+    return _text(tf.MambaForCausalLM(config))
 
 
 class _Denoiser(nn.Module):
@@ -240,11 +243,15 @@ FAMILIES: dict[str, Callable[[], Made]] = {
     "CLIP": clip,
     "Whisper": whisper,
     "Mamba": mamba,
+    "Mamba, loop": functools.partial(mamba, associative_scan=False),
     "UNet2D": unet,
 }
 
 # Models that compute otherwise when they are compiled, and why. They are held against their own capture without recomputation.
-COMPILED_OTHERWISE: dict[str, str] = {}
+COMPILED_OTHERWISE = {
+    "Mamba": "transformers asks `is_torchdynamo_compiling()` and scans by `associative_scan` then, in a loop otherwise. With "
+    "`use_associative_scan=False` it is the loop both times.",
+}
 
 # Models that Dynamo can't capture whole: they run in pieces that share the budget, whose prediction is not exact.
 IN_PIECES = {"Mixtral"}
