@@ -30,6 +30,7 @@ from rockmate.planning import check_budget
 from rockmate.recurrent import recurrent_layers
 from rockmate.separate_gradients import with_repeated_inputs
 from rockmate.step import PieceHooks, StepPlan
+from rockmate.traced_strides import correct_traced_strides
 from rockmate.tracing import quick_tracing
 
 _local = threading.local()
@@ -168,6 +169,7 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
     )
     # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
     # setting keeps draws whose result nobody reads: they move the random stream.
+    correct_traced_strides()
     with (
         quick_tracing(),
         eager_kernels(),

@@ -82,6 +82,12 @@ FOUND: dict[str, dict[str, Any]] = {
         "body": ["return (self.a + v0).sum() + (self.b.t() * v0).sin().sum() + self.b.sum()"],
         "inputs": ["v0 = torch.randn(30, 20).requires_grad_()"],
     },
+    # Batch normalization is traced as arithmetic, which keeps its input's strides; the kernels give a memory format.
+    "batch norm of permuted images": {
+        "init": ["self.a = nn.BatchNorm2d(3)", "self.b = nn.BatchNorm2d(3).eval()"],
+        "body": ["v1 = v0.movedim(3, 0)", "return (self.a(v1).sin().sum() + self.b(v1).sin().sum()) * 0.1"],
+        "inputs": ["v0 = torch.randn(3, 2, 4, 2).requires_grad_()"],
+    },
 }
 
 
