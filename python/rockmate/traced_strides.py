@@ -1,7 +1,7 @@
 """Strides of traced values where PyTorch's rules say other than its kernels do.
 
 A value's traced strides are those that later views rely on, and values are brought to them where they differ; a sum over other
-strides adds in another order. Batch normalization is traced as arithmetic, whose result has its input's strides; its kernels give
+strides adds in another order. Batch normalization is traced as arithmetic, whose result has its input's strides; kernels give
 the nearest memory format.
 """
 

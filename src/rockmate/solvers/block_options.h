@@ -38,8 +38,8 @@ struct BlockSettings {
   int peak_levels = 10;
   double mip_gap = 1e-3;
   int max_program_binaries = 150;   // larger blocks get no integer program: it would take minutes
-  int max_programs = 8;             // of one block: the beam of a search that gave up is a good answer already
-  double time_limit_s = 2;          // per program
+  int max_programs = 4;             // of one block: the beam of a search that gave up is a good answer already
+  double time_limit_s = 0.5;        // per program
   std::size_t max_states = 50'000;  // of stage_search
   const std::atomic<bool>* stop = nullptr;
   std::atomic<int>* pairs_done = nullptr;  // counts up to save_levels * peak_levels
