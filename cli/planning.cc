@@ -105,35 +105,33 @@ nlohmann::ordered_json to_json(const PlannerResult& result, const std::string& p
   return object;
 }
 
+namespace {
+
+void tell_unmet(const std::string& budget, Bytes budget_bytes, const std::string& rest) {
+  std::fprintf(stderr, "[plan] the budget '%s' (%lld bytes) can't be met: %s\n", budget.c_str(),
+               static_cast<long long>(budget_bytes), rest.c_str());
+}
+
+std::string least_that_can(Bytes least, Bytes plain_peak_bytes) {
+  char share[32];
+  std::snprintf(share, sizeof share, "%.1f%%",
+                100.0 * static_cast<double>(least) / static_cast<double>(std::max<Bytes>(plain_peak_bytes, 1)));
+  return "the least that can is " + std::to_string(least) + " bytes (" + format_bytes(least) + ", " + share + " of the " +
+         format_bytes(plain_peak_bytes) + " without recomputation)";
+}
+
+}  // namespace
+
 void tell_infeasible(const PlannerResult& result, const std::string& planner, const std::string& budget, Bytes budget_bytes,
                      const Plan& plain) {
-  std::string least = "it knows no budget that can be";
-  if (result.min_budget_bytes > 0) {
-    char share[32];
-    std::snprintf(
-        share, sizeof share, "%.1f%%",
-        100.0 * static_cast<double>(result.min_budget_bytes) / static_cast<double>(std::max<Bytes>(plain.peak_bytes, 1)));
-    least = "the least that can is " + std::to_string(result.min_budget_bytes) + " bytes (" +
-            format_bytes(result.min_budget_bytes) + ", " + share + " of the " + format_bytes(plain.peak_bytes) +
-            " without recomputation)";
-  }
-  std::fprintf(stderr, "[plan] the budget '%s' (%lld bytes) can't be met: %s%s%s (planner %s)\n", budget.c_str(),
-               static_cast<long long>(budget_bytes), least.c_str(), result.note.empty() ? "" : "; ", result.note.c_str(),
-               planner.c_str());
+  const Bytes least = result.min_budget_bytes;
+  const std::string known = least > 0 ? least_that_can(least, plain.peak_bytes) : "it knows no budget that can be";
+  tell_unmet(budget, budget_bytes, known + (result.note.empty() ? "" : "; ") + result.note + " (planner " + planner + ")");
 }
 
 const Plan* plan_within(const PlanCurve& curve, const std::string& budget, Bytes budget_bytes) {
   const Plan* plan = curve.at(budget_bytes);
-  if (!plan) {
-    const Bytes least = curve.min_budget_bytes();
-    std::fprintf(stderr,
-                 "[plan] the budget '%s' (%lld bytes) can't be met: the least that can is %lld bytes (%s, %.1f%% of the "
-                 "%s without recomputation)\n",
-                 budget.c_str(), static_cast<long long>(budget_bytes), static_cast<long long>(least),
-                 format_bytes(least).c_str(),
-                 100.0 * static_cast<double>(least) / static_cast<double>(curve.store_all_peak_bytes),
-                 format_bytes(curve.store_all_peak_bytes).c_str());
-  }
+  if (!plan) tell_unmet(budget, budget_bytes, least_that_can(curve.min_budget_bytes(), curve.store_all_peak_bytes));
   return plan;
 }
 

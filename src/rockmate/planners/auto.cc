@@ -5,8 +5,8 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 
+#include "rockmate/planner/background.h"
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/solvers/polish.h"
@@ -23,12 +23,14 @@ constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 class Auto {
  public:
   Auto(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context)
-      : graph_(graph), budget_bytes_(budget_bytes), context_(context), bound_us_(lower_bound_us(graph, budget_bytes)) {
-    for (const Op& op : graph.ops) plain_us_ += op.time_us;
-  }
+      : graph_(graph),
+        budget_bytes_(budget_bytes),
+        context_(context),
+        bound_us_(lower_bound_us(graph, budget_bytes)),
+        plain_(*judged_plan(graph, store_all_sequence(graph), "store-all")) {}
 
   PlannerAnswer run() {
-    add(store_all_sequence(graph_));
+    add(plain_);
     if (!is_done()) add_curve();
     if (!is_done()) add_others();
     least_peak_bytes_ = least_peak();
@@ -78,7 +80,7 @@ class Auto {
   bool is_done() const {
     if (stop_ || context_.expired()) return true;
     const Plan& best = starts_.front();
-    return fits(best) && best.time_us - plain_us_ <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_us_;
+    return fits(best) && best.time_us - plain_.time_us <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_.time_us;
   }
 
   void add_curve() {
@@ -120,7 +122,7 @@ class Auto {
   void descend() {
     std::vector<std::function<void()>> tasks;
     std::vector<std::vector<OpId>> found(4);
-    const Plan lowest = starts_.front(), plain = *judged_plan(graph_, store_all_sequence(graph_), "store-all");
+    const Plan lowest = starts_.front();
     for (int i = 0; i < 4; ++i) {
       tasks.push_back([&, i] {
         PolishOptions options;
@@ -131,7 +133,7 @@ class Auto {
         options.heat = 0.3;
         options.gradual = i % 2 == 0;
         options.stop = &stop_;
-        found[i] = polish(graph_, i < 2 ? plain.sequence : lowest.sequence, options).sequence;
+        found[i] = polish(graph_, i < 2 ? plain_.sequence : lowest.sequence, options).sequence;
       });
     }
     run_all("least budget", tasks);
@@ -154,15 +156,15 @@ class Auto {
     std::vector<Plan> starts = starts_;
     if (above_ && above_->peak_bytes < budget_bytes_ + budget_bytes_ / 8) starts.push_back(*above_);
     if (!has_chain_ || graph_.num_ops() < kSmall) {  // what has little structure is best begun from its own order
-      const Plan plain = *judged_plan(graph_, store_all_sequence(graph_), "store-all");
-      starts.insert(starts.end(), 2, plain);
+      starts.insert(starts.end(), 2, plain_);
     }
+    const int threads = num_threads(context_.options().threads);
     double length = total / 8;
     for (int phase = 0, idle = 0; idle < 2 && !is_done() && time.seconds_left() > 0.01; ++phase) {
       std::vector<std::function<void()>> tasks;
       std::atomic<bool> improved{false};
-      const int count = phase == 0 ? static_cast<int>(starts.size()) : num_threads();
-      const int waves = (count + num_threads() - 1) / num_threads();
+      const int count = phase == 0 ? static_cast<int>(starts.size()) : threads;
+      const int waves = (count + threads - 1) / threads;
       const double seconds = std::min(length, time.seconds_left()) / waves;
       for (int i = 0; i < count; ++i) {
         tasks.push_back([&, i] {
@@ -185,36 +187,26 @@ class Auto {
     }
   }
 
-  int num_threads() const {
-    const int wanted = context_.options().threads;
-    return std::max(wanted > 0 ? wanted : static_cast<int>(std::thread::hardware_concurrency()), 1);
-  }
-
   // Runs the tasks in threads while the caller's thread tells progress and sees whether to stop.
   void run_all(const std::string& stage, const std::vector<std::function<void()>>& tasks, double share = 0) {
-    std::atomic<std::size_t> next{0}, finished{0};
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < std::min<int>(num_threads(), static_cast<int>(tasks.size())); ++i) {
-        threads.emplace_back([&] {
-          for (std::size_t at = next++; at < tasks.size() && !stop_; at = next++) {
-            tasks[at]();
-            ++finished;
-          }
-        });
-      }
-      while (finished < tasks.size() && !stop_) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        const double done = share > 0 ? share : static_cast<double>(finished) / static_cast<double>(tasks.size());
-        if (!context_.progress(stage, done)) stop_ = true;
-      }
-    }
+    const int count = static_cast<int>(tasks.size());
+    std::atomic<int> finished{0};
+    const auto run_one = [&](int i) {
+      if (!stop_) tasks[i]();
+      ++finished;
+    };
+    run_watched([&] { run_parallel(count, context_.options().threads, run_one); },
+                [&] {
+                  const double done = share > 0 ? share : static_cast<double>(finished) / count;
+                  if (!context_.progress(stage, done)) stop_ = true;
+                });
   }
 
   const TrainingGraph& graph_;
   Bytes budget_bytes_;
   const PlannerContext& context_;
-  Micros bound_us_ = 0, plain_us_ = 0;
+  Micros bound_us_;
+  Plan plain_;  // store-all
   std::mutex mutex_;
   std::vector<Plan> starts_;   // the best few, best first
   std::optional<Plan> above_;  // the next plan of the curve above the budget

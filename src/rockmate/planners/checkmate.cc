@@ -2,18 +2,14 @@
 
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/program_solve.h"
+#include "rockmate/planners/store_all.h"
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
 
 PlannerAnswer checkmate(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  if (auto plain = store_all_within(graph, budget_bytes)) return *plain;
   PlannerAnswer answer;
-  const std::vector<OpId> plain = store_all_sequence(graph);
-  if (SequenceMemory(graph, plain).peak_bytes() <= budget_bytes) {
-    answer.sequence = plain;
-    answer.proved = true;
-    return answer;
-  }
   ProgramSearch search;
   search.sequence = evicted_sequence(graph, budget_bytes, context);
   if (!search.sequence.empty()) search.time_us = sequence_time_us(graph, search.sequence);

@@ -1,8 +1,8 @@
 #include "rockmate/planners/fastsa.h"
 
 #include <algorithm>
-#include <thread>
 
+#include "rockmate/planner/background.h"
 #include "rockmate/solvers/polish.h"
 
 namespace rockmate {
@@ -14,20 +14,14 @@ PlannerAnswer fastsa(const TrainingGraph& graph, Bytes budget_bytes, const Plann
   PolishOptions options;
   options.budget_bytes = budget_bytes;
   options.seconds = std::max(seconds, 1e-3);
-  std::atomic<bool> stop{false}, finished{false};
+  std::atomic<bool> stop{false};
   options.stop = &stop;
   PlannerAnswer answer;
-  {
-    std::jthread search([&] {
-      answer.sequence = polish(graph, store_all_sequence(graph), options).sequence;
-      finished = true;
-    });
-    while (!finished) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      const double left = context.seconds_left() - (context.options().time_limit_s - seconds);
-      if (!context.progress("anneal", 1 - left / options.seconds)) stop = true;
-    }
-  }
+  const PlannerContext own = context.within(options.seconds);
+  run_watched([&] { answer.sequence = polish(graph, store_all_sequence(graph), options).sequence; },
+              [&] {
+                if (!context.progress("anneal", 1 - own.seconds_left() / options.seconds)) stop = true;
+              });
   return answer;
 }
 

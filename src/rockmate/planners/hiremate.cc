@@ -6,6 +6,7 @@
 #include "rockmate/ilp/model.h"
 #include "rockmate/partition/block_problem.h"
 #include "rockmate/planners/graph_hierarchy.h"
+#include "rockmate/planners/store_all.h"
 #include "rockmate/schedule/verifier.h"
 #include "rockmate/solvers/block_options.h"
 #include "rockmate/solvers/evict.h"
@@ -284,16 +285,12 @@ class Hierarchy {
 }  // namespace
 
 PlannerAnswer hiremate(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  if (auto plain = store_all_within(graph, budget_bytes)) return *plain;
   PlannerAnswer answer;
-  const std::vector<OpId> plain = store_all_sequence(graph);
-  if (SequenceMemory(graph, plain).peak_bytes() <= budget_bytes) {
-    answer.sequence = plain;
-    return answer;
-  }
   Hierarchy hierarchy(graph, context);
   if (!hierarchy.solve()) return answer;
   Micros best_us = 0;
-  std::vector<OpId> lowest = plain;
+  std::vector<OpId> lowest = store_all_sequence(graph);
   for (int percent = 140; percent >= 40 && context.progress("root", (140 - percent) / 100.0); percent -= 10) {
     std::vector<OpId> sequence = hierarchy.sequence(budget_bytes / 100 * percent);
     if (sequence.empty()) break;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "rockmate/solvers/range_max.h"
+#include "rockmate/solvers/slot_memory.h"
 
 namespace rockmate {
 namespace {
@@ -139,7 +139,7 @@ LowerSetProgram::Step LowerSetProgram::step(const OpSet& from, const OpSet& to) 
 void LowerSetProgram::connect(int to) {
   const OpSet& target = family_[to];
   const std::vector<Share> shares = this->shares(target);
-  const RangeMax working(working_);
+  const SlotMemory working(working_);
   const OpSet* current = &target;
   double recompute_us = 0, kept_bytes = 0, inner_bytes = 0;
   for (int from = to - 1; from >= 0; --from) {
@@ -158,7 +158,7 @@ void LowerSetProgram::connect(int to) {
     }
     current = &set;
     const auto [first, last] = range_of_difference(target, set);
-    const auto peak = inner_bytes + static_cast<double>(working.max(first, last + 1));
+    const auto peak = inner_bytes + static_cast<double>(working.most(first, last));
     arcs_[to].push_back({from, static_cast<float>(recompute_us), static_cast<float>(kept_bytes), static_cast<float>(peak)});
   }
 }

@@ -4,6 +4,7 @@
 
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/program_solve.h"
+#include "rockmate/planners/store_all.h"
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
@@ -17,13 +18,8 @@ bool at_most_twice(const TrainingGraph& graph, const std::vector<OpId>& sequence
 }  // namespace
 
 PlannerAnswer moccasin(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  if (auto plain = store_all_within(graph, budget_bytes)) return *plain;
   PlannerAnswer answer;
-  const std::vector<OpId> plain = store_all_sequence(graph);
-  if (SequenceMemory(graph, plain).peak_bytes() <= budget_bytes) {
-    answer.sequence = plain;
-    answer.proved = true;
-    return answer;
-  }
   const Micros bound_us = lower_bound_us(graph, budget_bytes);
   ProgramSearch search;
   search.sequence = evicted_sequence(graph, budget_bytes, context);

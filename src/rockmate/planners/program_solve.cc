@@ -1,11 +1,9 @@
 #include "rockmate/planners/program_solve.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
-#include <thread>
 
+#include "rockmate/planner/background.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/solvers/evict.h"
 #include "rockmate/solvers/keep.h"
@@ -19,23 +17,11 @@ ilp::Outcome solve_within(const PlannerContext& context, const std::string& stag
   options.stop = &stop;
   options.time_limit_s = seconds;
   ilp::Outcome outcome;
-  bool finished = false;
-  std::mutex mutex;
-  std::condition_variable wake;
   const PlannerContext own = context.within(seconds);
-  std::jthread worker([&] {
-    ilp::Outcome found = ilp::solve(model, options);
-    const std::lock_guard lock(mutex);
-    outcome = std::move(found);
-    finished = true;
-    wake.notify_one();
-  });
-  std::unique_lock lock(mutex);
-  while (!wake.wait_for(lock, std::chrono::milliseconds(50), [&] { return finished; })) {
-    lock.unlock();
-    if (!own.progress(stage, 1 - own.seconds_left() / std::max(seconds, 1e-3))) stop = true;
-    lock.lock();
-  }
+  run_watched([&] { outcome = ilp::solve(model, options); },
+              [&] {
+                if (!own.progress(stage, 1 - own.seconds_left() / std::max(seconds, 1e-3))) stop = true;
+              });
   return outcome;
 }
 

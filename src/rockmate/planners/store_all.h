@@ -7,4 +7,7 @@ namespace rockmate {
 
 PlannerAnswer store_all(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
 
+// That answer where it is within the budget: what exact planners look at first.
+std::optional<PlannerAnswer> store_all_within(const TrainingGraph& graph, Bytes budget_bytes);
+
 }  // namespace rockmate

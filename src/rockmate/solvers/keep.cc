@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "rockmate/schedule/schedule.h"
-#include "rockmate/solvers/range_max.h"
 #include "rockmate/solvers/sequence_memory.h"
+#include "rockmate/solvers/slot_memory.h"
 
 namespace rockmate {
 namespace {
@@ -72,12 +72,12 @@ class RemovalPass {
       const auto [last_before, last_after] = last_reads(v, position);
       if (last_after < 0) continue;
       extensions.push_back({last_before + 1, value.bytes});
-      inside_.add(last_before + 1, position, value.bytes);
-      fits = inside_.max(last_before + 1, position) <= budget_bytes;
+      inside_.add(last_before + 1, position - 1, value.bytes);
+      fits = inside_.most(last_before + 1, position - 1) <= budget_bytes;
       if (!fits) break;
     }
     if (!fits) {
-      for (const Extension& x : extensions) inside_.add(x.begin, position, -x.bytes);
+      for (const Extension& x : extensions) inside_.add(x.begin, position - 1, -x.bytes);
       return false;
     }
     for (ValueId v : outputs) std::erase(writes_[v], position);
@@ -101,7 +101,7 @@ class RemovalPass {
   const TrainingGraph& graph_;
   const std::vector<OpId>& sequence_;
   SequenceMemory memory_;
-  RangeMax inside_;
+  SlotMemory inside_;
   std::vector<std::vector<int>> writes_;
   std::vector<bool> removed_;
 };

@@ -13,10 +13,15 @@ namespace rockmate {
 
 class SlotMemory {
  public:
-  explicit SlotMemory(int slots) {
-    while (leaves_ < slots) leaves_ *= 2;
+  explicit SlotMemory(int slots) : SlotMemory(std::vector<Bytes>(static_cast<std::size_t>(slots), 0)) {}
+
+  // Begins with these bytes, one entry for each slot.
+  explicit SlotMemory(const std::vector<Bytes>& bytes) {
+    while (leaves_ < static_cast<int>(bytes.size())) leaves_ *= 2;
     most_.assign(2 * static_cast<std::size_t>(leaves_), 0);
     added_.assign(most_.size(), 0);
+    std::copy(bytes.begin(), bytes.end(), most_.begin() + leaves_);
+    for (int node = leaves_ - 1; node > 0; --node) most_[node] = std::max(most_[2 * node], most_[2 * node + 1]);
   }
 
   // To slots first .. last, both included; nothing when first > last.
