@@ -8,45 +8,14 @@ the kernels that run without compilation. Recurrent layers are the matter of :mo
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import torch
-from torch._C import DispatchKey
 from torch._ops import OpOverload, OpOverloadPacket
 
-_KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+from rockmate.shared_change import SharedChange, has_traced_kernels, put_kernels_back, take_traced_kernels
+
 # What stays as it is: batch normalization is decomposed to say that it writes its statistics, empty_out makes no values, and
 # one_hot and tensor_split would look at the values of their inputs while there are none.
 _KEPT = ("native_batch_norm", "cudnn_batch_norm", "empty", "one_hot", "tensor_split", "lstm", "gru", "rnn_tanh", "rnn_relu")
-
-_lock = threading.Lock()
-_depth = 0
-_saved: dict[OpOverload, dict[Any, Any]] = {}
-
-
-@contextmanager
-def eager_kernels() -> Iterator[None]:
-    """Trace without Python decompositions of single ops. Nests, and may be entered by several threads."""
-    global _depth
-    with _lock:
-        _depth += 1
-        if _depth == 1:
-            for op in _decomposed_ops():
-                _saved[op] = {key: op.py_kernels.pop(key) for key in _KEYS if key in op.py_kernels}
-                op._dispatch_cache.clear()
-    try:
-        yield
-    finally:
-        with _lock:
-            _depth -= 1
-            if _depth == 0:
-                for op, kernels in _saved.items():
-                    op.py_kernels.update(kernels)
-                    op._dispatch_cache.clear()
-                _saved.clear()
 
 
 def _decomposed_ops() -> list[OpOverload]:
@@ -59,4 +28,8 @@ def _decomposed_ops() -> list[OpOverload]:
         for name in packet.overloads()
         if name in vars(packet)  # made only when somebody asks for it, as those who register a kernel do
     ]
-    return [op for op in overloads if any(key in op.py_kernels for key in _KEYS)]
+    return [op for op in overloads if has_traced_kernels(op)]
+
+
+#: Trace without Python decompositions of single ops: ``with eager_kernels(): ...``
+eager_kernels = SharedChange(lambda: take_traced_kernels(_decomposed_ops()), put_kernels_back)

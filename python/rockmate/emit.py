@@ -212,8 +212,8 @@ def emit(
     )
 
 
-def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
-    """A backward graph for ``joint`` that takes what the forward graph of ``emitted`` saves; see :mod:`rockmate.fallback`."""
+def _backward_after(joint: JointGraph, emitted: EmittedGraphs) -> _Writer:
+    """The beginning of a backward graph of ``joint`` that takes what the forward graph of ``emitted`` saves."""
     by_name = {node.name: node for node in joint.storages}
     backward = _Writer(joint)
     for name in emitted.saved:
@@ -227,6 +227,12 @@ def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
         _saved_placeholder(backward, by_name, name)
     for node in joint.tangents:
         backward.placeholder(node)
+    return backward
+
+
+def emit_on_demand(joint: JointGraph, emitted: EmittedGraphs) -> fx.Graph:
+    """A backward graph for ``joint`` that takes what the forward graph of ``emitted`` saves; see :mod:`rockmate.fallback`."""
+    backward = _backward_after(joint, emitted)
     sequence, lacking = on_demand_sequence(joint, emitted.saved + emitted.unwatched, emitted.replayed)
     if lacking.nodes or lacking.states:
         raise AssertionError(f"[emit] the forward pass did not save {lacking}")
@@ -242,19 +248,7 @@ def emit_late(joint: JointGraph, storage_of: Sequence[int], schedule: Any, emitt
 
     ``emitted`` was written for another such schedule, ``joint`` may hold other tangents.
     """
-    by_name = {node.name: node for node in joint.storages}
-    backward = _Writer(joint)
-    for name in emitted.saved:
-        _saved_placeholder(backward, by_name, name)
-    for name in emitted.replayed:
-        if name in by_name:
-            backward.rng_placeholder(by_name[name])
-        else:
-            backward.graph.placeholder(f"{name}_rng_state")
-    for name in emitted.unwatched:
-        _saved_placeholder(backward, by_name, name)
-    for node in joint.tangents:
-        backward.placeholder(node)
+    backward = _backward_after(joint, emitted)
     computed = set(joint.ops[: joint.num_forward_ops])
     for kind, id in schedule.actions[schedule.forward_end :]:
         if kind == COMPUTE:

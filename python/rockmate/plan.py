@@ -82,13 +82,7 @@ class Plan:
         Path(schedule_path).write_text(self.schedule.to_json())
 
     def __str__(self) -> str:
-        share = self.peak_bytes / max(self.store_all_peak_bytes, 1)
-        return (
-            f"budget {format_bytes(self.budget_bytes)}, predicted peak {format_bytes(self.peak_bytes)} "
-            f"({share:.0%} of {format_bytes(self.store_all_peak_bytes)}), overhead {self.overhead:.1%}, "
-            f"{len(self.recomputed)} ops recomputed, {format_bytes(self.kept_bytes)} kept between forward and backward; "
-            f"least budget {format_bytes(self.min_budget_bytes)}. {self.note}"
-        )
+        return f"{_summary(self)}. {self.note}"
 
 
 @dataclass(frozen=True)
@@ -131,11 +125,16 @@ class PiecesPlan:
         return sum(size for _, size, _ in self.kept)
 
     def __str__(self) -> str:
-        share = self.peak_bytes / max(self.store_all_peak_bytes, 1)
         return (
-            f"budget {format_bytes(self.budget_bytes)}, predicted peak {format_bytes(self.peak_bytes)} "
-            f"({share:.0%} of {format_bytes(self.store_all_peak_bytes)}), overhead {self.overhead:.1%}, "
-            f"{len(self.recomputed)} ops recomputed, {format_bytes(self.kept_bytes)} kept between forward and backward; "
-            f"least budget {format_bytes(self.min_budget_bytes)}. Planned in {len(self.pieces)} pieces; ops between them hold "
-            f"{format_bytes(self.between_bytes)}."
+            f"{_summary(self)}. Planned in {len(self.pieces)} pieces; ops between them hold {format_bytes(self.between_bytes)}."
         )
+
+
+def _summary(plan: Plan | PiecesPlan) -> str:
+    share = plan.peak_bytes / max(plan.store_all_peak_bytes, 1)
+    return (
+        f"budget {format_bytes(plan.budget_bytes)}, predicted peak {format_bytes(plan.peak_bytes)} "
+        f"({share:.0%} of {format_bytes(plan.store_all_peak_bytes)}), overhead {plan.overhead:.1%}, "
+        f"{len(plan.recomputed)} ops recomputed, {format_bytes(plan.kept_bytes)} kept between forward and backward; "
+        f"least budget {format_bytes(plan.min_budget_bytes)}"
+    )

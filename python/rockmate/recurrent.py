@@ -9,17 +9,14 @@ they are not inside of a compiled step: it is called as an op of our own that en
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DispatchKey
+
+from rockmate.shared_change import PythonKernels, SharedChange, put_kernels_back, take_traced_kernels
 
 _aten = torch.ops.aten
-_KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
 _LAYERS = (
     _aten.lstm.data,
     _aten.gru.input,
@@ -110,41 +107,16 @@ def _trace_layer_backward(*arguments: Any) -> tuple[Tensor, ...]:
 
 torch.library.register_autograd("rockmate::onednn_lstm_layer", _layer_backward, setup_context=_save_for_backward, lib=_library)
 
-_lock = threading.RLock()
-_depth = 0
-_saved: dict[Any, dict[Any, Any]] = {}
 
-
-@contextmanager
-def recurrent_layers() -> Iterator[None]:
-    """Trace recurrent layers as plain PyTorch runs them. Nests, and may be entered by several threads."""
-    global _depth
-    with _lock:
-        _depth += 1
-        if _depth == 1:
-            _install()
-    try:
-        yield
-    finally:
-        with _lock:
-            _depth -= 1
-            if _depth == 0:
-                _restore()
-
-
-def _install() -> None:
-    for op in (*_LAYERS, _aten.lstm.input):
-        _saved[op] = {key: op.py_kernels.pop(key) for key in _KEYS if key in op.py_kernels}
-        op._dispatch_cache.clear()
-    for key in _saved[_aten.lstm.input]:
+def _install() -> PythonKernels:
+    taken = take_traced_kernels((*_LAYERS, _aten.lstm.input))
+    for key in taken[_aten.lstm.input]:
         _aten.lstm.input.py_kernels[key] = _lstm
+    return taken
 
 
-def _restore() -> None:
-    for op, kernels in _saved.items():
-        op.py_kernels.update(kernels)
-        op._dispatch_cache.clear()
-    _saved.clear()
+#: Trace recurrent layers as plain PyTorch runs them: ``with recurrent_layers(): ...``
+recurrent_layers = SharedChange(_install, put_kernels_back)
 
 
 def _lstm(
