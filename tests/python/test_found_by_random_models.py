@@ -94,3 +94,20 @@ FOUND: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name: str) -> None:
     random_models.check_text(random_models.source(**FOUND[name]))
+
+
+# Roundings that still differ; README's limits name them. The test that begins to pass takes its line from there.
+LEFT: dict[str, dict[str, Any]] = {
+    # Plain PyTorch picks the formula of the gradient by looking for zeros in the data; a trace can't.
+    "prod": {
+        "init": ["self.a = nn.Parameter(torch.randn(8, 7))"],
+        "body": ["return (v0 * self.a).prod(dim=1).sin().sum()"],
+        "inputs": ["v0 = torch.randn(8, 7).requires_grad_()"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.xfail(strict=True, raises=random_models.Failure, reason="gradients differ in their last bits")
+def test_left(name: str) -> None:
+    random_models.check_text(random_models.source(**LEFT[name]))
