@@ -5,6 +5,7 @@
 // budget never lead to a higher peak, and what lets a user see the bend.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct PlannerOptions {
   double time_limit_s = 300;  // for all solvers together; the best plans found until then are returned
   double polish_s = -1;       // planners/auto.h: seconds of polishing; negative for what usually suffices
   std::string cache_dir;      // where solved blocks are kept between runs; empty for none
+  // Once true, plan_curve returns the plans found until then, as after the time limit. nullptr: never.
+  const std::atomic<bool>* stop = nullptr;
   // Called often, from the calling thread; false asks to stop: plan_curve then throws Interrupted.
   std::function<bool(const Progress&)> on_progress;
 };

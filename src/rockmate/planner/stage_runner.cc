@@ -15,7 +15,10 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 StageRunner::StageRunner(const PlannerOptions& options) : options_(options) {}
 
-double StageRunner::seconds_left() const { return std::max(options_.time_limit_s - seconds_since(begin_), 0.0); }
+double StageRunner::seconds_left() const {
+  if (options_.stop != nullptr && *options_.stop) return 0;
+  return std::max(options_.time_limit_s - seconds_since(begin_), 0.0);
+}
 
 void StageRunner::run(const std::string& stage, const std::function<void(StageState&)>& work) {
   const auto begin = Clock::now();

@@ -23,7 +23,8 @@ class StageRunner {
   explicit StageRunner(const PlannerOptions& options);
 
   // Runs `work` in a thread of its own while the caller's thread calls on_progress some twenty times a second. Throws
-  // Interrupted when that asks to stop, and what `work` throws. After the time limit `stop` is true from the start.
+  // Interrupted when that asks to stop, and what `work` throws. After the time limit, or once options.stop is set, `stop` is
+  // true.
   void run(const std::string& stage, const std::function<void(StageState&)>& work);
 
   // Calls task(i) for i in [0, count) on options.threads threads.

@@ -1,87 +1,130 @@
 #include "rockmate/report/chart.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
+#include "rockmate/report/drawing.h"
 #include "rockmate/report/page.h"
 
 namespace rockmate {
 namespace {
 
-std::string number(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
+constexpr double kRight = 18, kTop = 26, kBottom = 44;
 
 std::vector<Tick> ticks_of(Axis axis, double high, int count) {
   if (axis == Axis::kBytes) return bytes_ticks(high, count);
   return axis == Axis::kShare ? share_ticks(high, count) : number_ticks(high, count);
 }
 
+double widest(const std::vector<Tick>& ticks) {
+  double width = 0;
+  for (const Tick& tick : ticks) width = std::max(width, text_width(tick.label));
+  return width;
+}
+
 const char* name_of(Axis axis) { return axis == Axis::kBytes ? "bytes" : axis == Axis::kShare ? "share" : "number"; }
 
 class Drawing {
  public:
-  Drawing(const Chart& chart, double width, double height, const std::string& style)
-      : chart_(chart), width_(width), height_(height) {
+  Drawing(const Chart& chart, const PictureSize& size) : chart_(chart), width_(size.width), height_(size.height) {
     for (const Series& series : chart.series) {
       for (const Point& point : series.points) grow(point.x, point.y);
     }
     for (const Rule& rule : chart.horizontal) grow(0, rule.at);
     for (const Rule& rule : chart.vertical) grow(rule.at, 0);
+    for (const Band& band : chart.bands) grow(band.to, 0);
+    if (chart.highest_y) high_y_ = std::min(high_y_, *chart.highest_y);
     high_y_ = high_y_ > 0 ? high_y_ * 1.06 : 1;  // air above the highest line
     high_x_ = high_x_ > 0 ? high_x_ : 1;
+    y_ticks_ = ticks_of(chart.y_axis, high_y_, 5);
+    left_ = std::max(34.0, widest(y_ticks_) + 10);
     // What the page's script needs to turn a pixel back into numbers.
-    svg_ = "<svg class=\"chart " + style + "\" viewBox=\"0 0 " + number(width) + " " + number(height) +
-           "\" role=\"img\" aria-label=\"" + escaped(chart.summary) + "\" data-left=\"" + number(kLeft) + "\" data-right=\"" +
-           number(width - kRight) + "\" data-top=\"" + number(kTop) + "\" data-bottom=\"" + number(height - kBottom) +
-           "\" data-high-x=\"" + std::to_string(high_x_) + "\" data-high-y=\"" + std::to_string(high_y_) + "\" data-x=\"" +
-           name_of(chart.x_axis) + "\" data-y=\"" + name_of(chart.y_axis) + "\">\n";
+    svg_ = std::string("<svg class=\"chart ") + size.style + "\" viewBox=\"0 0 " + coordinate(width_) + " " +
+           coordinate(height_) + "\" role=\"img\" aria-label=\"" + escaped(chart.summary) + "\" data-left=\"" +
+           coordinate(left_) + "\" data-right=\"" + coordinate(width_ - kRight) + "\" data-top=\"" + coordinate(kTop) +
+           "\" data-bottom=\"" + coordinate(height_ - kBottom) + "\" data-high-x=\"" + std::to_string(high_x_) +
+           "\" data-high-y=\"" + std::to_string(high_y_) + "\" data-x=\"" + name_of(chart.x_axis) + "\" data-y=\"" +
+           name_of(chart.y_axis) + "\">\n";
   }
 
   std::string draw() {
+    draw_bands();
     draw_axes();
     for (const Series& series : chart_.series) draw_series(series);
     for (const Rule& rule : chart_.horizontal) draw_horizontal(rule);
-    for (const Rule& rule : chart_.vertical) draw_vertical(rule);
+    for (const Rule& rule : chart_.vertical) line("rule", x(rule.at), y(0), x(rule.at), coordinate(kTop));
     if (chart_.marker) {
       svg_ += "<circle class=\"marker\" cx=\"" + x(chart_.marker->x) + "\" cy=\"" + y(chart_.marker->y) + "\" r=\"6\"/>\n";
     }
+    draw_heading();
     return svg_ + "</svg>\n";
   }
 
  private:
-  static constexpr double kLeft = 66, kRight = 24, kTop = 14, kBottom = 42;
-
   void grow(double x, double y) {
     high_x_ = std::max(high_x_, x);
     high_y_ = std::max(high_y_, y);
   }
 
-  std::string x(double value) const { return number(kLeft + value / high_x_ * (width_ - kLeft - kRight)); }
-  std::string y(double value) const { return number(height_ - kBottom - value / high_y_ * (height_ - kTop - kBottom)); }
+  double at_x(double value) const { return left_ + value / high_x_ * (width_ - left_ - kRight); }
+  double at_y(double value) const { return height_ - kBottom - std::min(value / high_y_, 1.0) * (height_ - kTop - kBottom); }
+  std::string x(double value) const { return coordinate(at_x(value)); }
+  std::string y(double value) const { return coordinate(at_y(value)); }
 
   void line(const std::string& style, const std::string& x1, const std::string& y1, const std::string& x2,
             const std::string& y2) {
     svg_ += "<line class=\"" + style + "\" x1=\"" + x1 + "\" y1=\"" + y1 + "\" x2=\"" + x2 + "\" y2=\"" + y2 + "\"/>\n";
   }
 
-  void text(const std::string& style, const std::string& x, const std::string& y, const std::string& content) {
-    svg_ += "<text class=\"" + style + "\" x=\"" + x + "\" y=\"" + y + "\">" + escaped(content) + "</text>\n";
+  void text(const std::string& style, double x, double y, const std::string& content) {
+    svg_ += "<text class=\"" + style + "\" x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\">" + escaped(content) +
+            "</text>\n";
+  }
+
+  void draw_bands() {
+    for (std::size_t i = 1; i < chart_.bands.size(); i += 2) {
+      const double from = at_x(chart_.bands[i].from), to = at_x(chart_.bands[i].to);
+      svg_ += "<rect class=\"band\" x=\"" + coordinate(from) + "\" y=\"" + coordinate(kTop) + "\" width=\"" +
+              coordinate(std::max(0.0, to - from)) + "\" height=\"" + coordinate(height_ - kTop - kBottom) + "\"/>\n";
+    }
+  }
+
+  // As many ticks as have room for their labels.
+  std::vector<Tick> x_ticks() const {
+    for (int count = 10; count > 1; --count) {
+      std::vector<Tick> ticks = ticks_of(chart_.x_axis, high_x_, count);
+      if (static_cast<double>(ticks.size()) * (widest(ticks) + 12) <= width_ - left_) return ticks;
+    }
+    return ticks_of(chart_.x_axis, high_x_, 1);
   }
 
   void draw_axes() {
-    for (const Tick& tick : ticks_of(chart_.y_axis, high_y_, 5)) {
+    for (const Tick& tick : y_ticks_) {
       line("grid", x(0), y(tick.at), x(high_x_), y(tick.at));
-      text("tick y", number(kLeft - 8), y(tick.at), tick.label);
+      text("tick y", left_ - 8, at_y(tick.at), tick.label);
     }
-    for (const Tick& tick : ticks_of(chart_.x_axis, high_x_, width_ > 500 ? 8 : 4)) {
-      text("tick x", x(tick.at), number(height_ - kBottom + 18), tick.label);
+    for (const Tick& tick : x_ticks()) {
+      const double half = text_width(tick.label) / 2;
+      text("tick x", std::min(at_x(tick.at), width_ - half), height_ - kBottom + 18, tick.label);
     }
-    text("label x", number((kLeft + width_ - kRight) / 2), number(height_ - 6), chart_.x_label);
-    if (!chart_.y_label.empty()) text("label y", number(kLeft + 6), number(kTop + 4), chart_.y_label);
+    text("label x", (left_ + width_ - kRight) / 2, height_ - 6, chart_.x_label);
+  }
+
+  // The line above the plot: what the y axis is, the bands and the vertical rules.
+  void draw_heading() {
+    std::vector<PlacedText> texts;
+    for (const Rule& rule : chart_.vertical) texts.push_back({rule.label, at_x(rule.at) - text_width(rule.label) / 2});
+    const std::size_t num_rules = texts.size();
+    for (const Band& band : chart_.bands) {
+      texts.push_back({band.label, (at_x(band.from) + at_x(band.to) - text_width(band.label)) / 2});
+    }
+    std::vector<std::string> rules;
+    for (std::size_t i = 0; i < num_rules; ++i) rules.push_back(texts[i].text);
+    if (!chart_.y_label.empty()) texts.push_back({chart_.y_label, left_ - 8});
+    place_texts(texts, 2, width_ - 2);
+    for (const PlacedText& placed : texts) {
+      const bool is_rule = std::find(rules.begin(), rules.end(), placed.text) != rules.end();
+      text(is_rule ? "rule-label" : "label", placed.begin, kTop - 9, placed.text);
+    }
   }
 
   void draw_series(const Series& series) {
@@ -103,44 +146,37 @@ class Drawing {
             "\" data-color=\"" + std::to_string(series.color % 8) + "\" points=\"" + points + "\"/>\n";
     if (!series.dotted_points) return;
     for (const Point& point : visible) {
+      if (point.y > high_y_) continue;
       svg_ += "<circle class=\"dot" + color + "\" cx=\"" + x(point.x) + "\" cy=\"" + y(point.y) + "\" r=\"2.5\"/>\n";
     }
   }
 
   void draw_horizontal(const Rule& rule) {
     line("rule", x(0), y(rule.at), x(high_x_), y(rule.at));
-    svg_ += "<text class=\"rule-label end\" x=\"" + x(high_x_) + "\" y=\"" + y(rule.at) + "\" dx=\"-4\" dy=\"-5\">" +
-            escaped(rule.label) + "</text>\n";
-  }
-
-  void draw_vertical(const Rule& rule) {
-    line("rule", x(rule.at), y(0), x(rule.at), number(kTop));
-    const bool left = rule.at > high_x_ / 2;  // the label goes where there is room
-    svg_ += std::string("<text class=\"rule-label") + (left ? " end" : "") + "\" x=\"" + x(rule.at) + "\" y=\"" +
-            number(kTop + 10) + "\" dx=\"" + (left ? "-5" : "5") + "\">" + escaped(rule.label) + "</text>\n";
+    const bool has_room_above = at_y(rule.at) - kTop > 20;
+    text("rule-label end", at_x(high_x_) - 4, at_y(rule.at) + (has_room_above ? -5 : 15), rule.label);
   }
 
   const Chart& chart_;
-  double width_, height_;
+  double width_, height_, left_ = 0;
   double high_x_ = 0, high_y_ = 0;
+  std::vector<Tick> y_ticks_;
   std::string svg_;
 };
 
 std::string legend(const Chart& chart) {
   if (chart.series.size() < 2) return "";
-  std::string html = "<div class=\"legend\">";
-  for (const Series& series : chart.series) {
-    html += "<span><i class=\"key c" + std::to_string(series.color % 8) + (series.dashed ? " dashed" : "") + "\"></i>" +
-            escaped(series.label) + "</span>";
-  }
-  return html + "</div>\n";
+  std::vector<LegendEntry> entries;
+  for (const Series& series : chart.series) entries.push_back({series.label, series.color, series.dashed});
+  return html_legend(entries);
 }
 
 }  // namespace
 
 std::string chart_figure(const Chart& chart) {
-  return "<figure>\n" + legend(chart) + Drawing(chart, 860, 330, "wide").draw() + Drawing(chart, 380, 280, "narrow").draw() +
-         "</figure>\n";
+  std::string pictures;
+  for (const PictureSize& size : kPictureSizes) pictures += Drawing(chart, size).draw();
+  return "<figure>\n" + legend(chart) + pictures + "</figure>\n";
 }
 
 }  // namespace rockmate

@@ -25,6 +25,12 @@ struct Rule {
   double at = 0;
 };
 
+// A stretch of the x axis with its name above, e.g. the forward pass. Every second one is shaded.
+struct Band {
+  std::string label;
+  double from = 0, to = 0;
+};
+
 enum class Axis { kNumber, kBytes, kShare };
 
 struct Chart {
@@ -32,11 +38,14 @@ struct Chart {
   Axis x_axis = Axis::kNumber, y_axis = Axis::kBytes;
   std::vector<Series> series;
   std::vector<Rule> horizontal, vertical;
-  std::optional<Point> marker;  // a ring around one point
-  std::string summary;          // what a screen reader says
+  std::vector<Band> bands;
+  std::optional<double> highest_y;  // what lies above is cut off; without it all is shown
+  std::optional<Point> marker;      // a ring around one point
+  std::string summary;              // what a screen reader says
 };
 
-// The chart for wide screens and for phones: the page shows the one that fits, with text of the same size in both.
+// The chart for wide screens, for narrow ones and for phones: the page shows the one that fits, so that text is about as large
+// in each as in the page around it.
 std::string chart_figure(const Chart& chart);
 
 }  // namespace rockmate

@@ -47,6 +47,21 @@ std::string section(const std::string& heading, const std::string& body) {
   return "<section>\n<h2>" + escaped(heading) + "</h2>\n" + body + "</section>\n";
 }
 
+std::string paragraph(const std::string& text) { return "<p class=\"note\">" + escaped(text) + "</p>\n"; }
+
+std::string folded(const std::string& summary, const std::string& body) {
+  return "<details><summary>" + escaped(summary) + "</summary>\n" + body + "</details>\n";
+}
+
+std::string html_legend(const std::vector<LegendEntry>& entries) {
+  std::string html = "<div class=\"legend\">";
+  for (const LegendEntry& entry : entries) {
+    html += "<span><i class=\"key c" + std::to_string(entry.color % 8) + (entry.is_dashed ? " dashed" : "") + "\"></i>" +
+            escaped(entry.label) + "</span>";
+  }
+  return html + "</div>\n";
+}
+
 std::string tiles(const std::vector<Tile>& tiles) {
   std::string html = "<div class=\"tiles\">\n";
   for (const Tile& tile : tiles) {

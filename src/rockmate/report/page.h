@@ -14,6 +14,21 @@ std::string html_page(const std::string& title, const std::string& subtitle, con
 
 std::string section(const std::string& heading, const std::string& body);
 
+// A sentence or two beside the figures.
+std::string paragraph(const std::string& text);
+
+// A body that opens when its summary is clicked.
+std::string folded(const std::string& summary, const std::string& body);
+
+struct LegendEntry {
+  std::string label;
+  int color = 0;  // which of the page's eight
+  bool is_dashed = false;
+};
+
+// What the colours of a picture mean.
+std::string html_legend(const std::vector<LegendEntry>& entries);
+
 struct Tile {
   std::string label, value, detail;
 };

@@ -19,8 +19,8 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 sy
 main { max-width: 940px; margin: 0 auto; padding: 28px 20px 60px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 4px; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 0 0 12px; }
-header p, p.note { color: var(--faint); margin: 0 0 8px; }
-.scroll + p.note { margin-top: 14px; }
+header p, p.note { color: var(--faint); margin: 0 0 10px; overflow-wrap: anywhere; }
+figure + p.note, .scroll + p.note, .scroll + figure { margin-top: 12px; }
 section { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 18px 20px; margin-top: 18px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin-top: 18px; }
 .tile { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 12px 14px; }
@@ -28,11 +28,13 @@ section { background: var(--card); border: 1px solid var(--edge); border-radius:
 .tile b { display: block; font-size: 22px; font-weight: 650; font-variant-numeric: tabular-nums; }
 figure { margin: 0; }
 .chart { display: block; width: 100%; height: auto; touch-action: pan-y; }
-.chart.narrow { display: none; }
-.chart text { fill: var(--faint); font-size: 12px; font-family: inherit; }
+.chart.narrow, .chart.medium { display: none; }
+.chart text { fill: var(--faint); font-size: 13px; font-family: inherit; }
 .chart .tick.y { text-anchor: end; dominant-baseline: middle; }
 .chart .tick.x, .chart .label.x { text-anchor: middle; }
 .chart .rule-label { fill: var(--rule); paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
+.chart .band { fill: var(--ink); opacity: 0.045; }
+.chart .strip { fill: var(--c); }
 .chart .end { text-anchor: end; }
 .chart .grid { stroke: var(--edge); }
 .chart .rule { stroke: var(--rule); stroke-dasharray: 6 4; stroke-width: 1.3; }
@@ -55,17 +57,25 @@ thead th { color: var(--faint); font-size: 13px; white-space: normal; vertical-a
 tbody tr:last-child > * { border-bottom: 0; }
 th.bar { background: linear-gradient(90deg, color-mix(in srgb, var(--c0) 20%, transparent) var(--bar), transparent var(--bar)); }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 0 18px; }
-.pair .chart.wide { display: none; }
+.pair .chart.wide, .pair .chart.medium { display: none; }
 .pair .chart.narrow { display: block; }
-details summary { cursor: pointer; color: var(--faint); margin-top: 10px; }
+.pair > div { min-width: 0; }
+details { margin-top: 10px; }
+summary { cursor: pointer; color: var(--faint); padding: 4px 0; }
 #tip { position: fixed; pointer-events: none; background: var(--ink); color: var(--paper); border-radius: 6px; padding: 6px 9px;
   font-size: 12.5px; white-space: pre; z-index: 2; font-variant-numeric: tabular-nums; }
-@media (max-width: 620px) {
-  main { padding: 18px 12px 40px; }
-  section { padding: 14px 12px; }
+@media (max-width: 900px) {
   .chart.wide { display: none; }
-  .chart.narrow { display: block; }
+  .chart.medium { display: block; }
+  .chart { max-width: 720px; margin: 0 auto; }
+}
+@media (max-width: 560px) {
+  main { padding: 16px 10px 40px; }
+  section { padding: 14px 10px; }
+  .chart.medium { display: none; }
+  .chart.narrow { display: block; max-width: 460px; }
   .tiles { grid-template-columns: 1fr 1fr; }
+  th, td { padding: 6px 8px; }
 }
 )css";
 
@@ -85,7 +95,7 @@ function heightAt(points, x) {
   for (const [px, py] of points) { if (px > x && y !== null) break; y = py; }
   return y;
 }
-for (const svg of document.querySelectorAll("svg.chart")) {
+for (const svg of document.querySelectorAll("svg.chart[data-left]")) {
   const d = svg.dataset;
   const [left, right, top, bottom] = [d.left, d.right, d.top, d.bottom].map(Number);
   const cursor = document.createElementNS("http://www.w3.org/2000/svg", "line");

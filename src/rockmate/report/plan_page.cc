@@ -1,55 +1,20 @@
 #include "rockmate/report/plan_page.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <cmath>
 
+#include "rockmate/report/block_sections.h"
 #include "rockmate/report/chart.h"
+#include "rockmate/report/clock.h"
 #include "rockmate/report/page.h"
+#include "rockmate/report/planner_chart.h"
 #include "rockmate/report/summary.h"
+#include "rockmate/report/texts.h"
 #include "rockmate/schedule/budget.h"
 #include "rockmate/schedule/simulator.h"
 
 namespace rockmate {
 namespace {
-
-constexpr std::size_t kHoldersShown = 14;
-
-std::string percent(double share) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f%%", 100 * share);
-  return text.data();
-}
-
-std::string milliseconds(Micros time_us) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.3g ms", time_us / 1e3);
-  return text.data();
-}
-
-// Where the actions lie on the time axis, in ms; one apart where no op has a time.
-class Clock {
- public:
-  Clock(const TrainingGraph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {
-    for (const Op& op : graph.ops) timed_ |= op.time_us > 0;
-  }
-
-  bool timed() const { return timed_; }
-  double step(const Action& action) const {
-    if (action.kind == Action::Kind::kFree) return 0;
-    return timed_ ? graph_.ops[action.id].time_us / 1e3 : 1;
-  }
-  double forward_end() const {
-    double x = 0;
-    for (std::size_t at = 0; at < schedule_.forward_end; ++at) x += step(schedule_.actions[at]);
-    return x;
-  }
-
- private:
-  const TrainingGraph& graph_;
-  const Schedule& schedule_;
-  bool timed_ = false;
-};
 
 // While an op runs the curve shows the bytes inside it, then the bytes it leaves.
 Series memory_over_time(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation, Series style) {
@@ -67,12 +32,14 @@ Series memory_over_time(const TrainingGraph& graph, const Schedule& schedule, co
   return style;
 }
 
+std::string budget_label(Bytes budget_bytes) { return "budget " + format_bytes(budget_bytes); }
+
 Chart memory_chart(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation,
                    const PlanPageOptions& options) {
   const Schedule store_all = schedule_from_sequence(graph, store_all_sequence(graph));
   const Clock clock(graph, schedule);
   Chart chart;
-  chart.x_label = clock.timed() ? "time (ms)" : "ops run";
+  chart.x_label = clock.label();
   chart.summary = "Memory over time of the plan, next to the step without recomputation";
   if (simulation.num_recomputed > 0) {
     chart.series.push_back(memory_over_time(graph, store_all, simulate(graph, store_all),
@@ -80,78 +47,122 @@ Chart memory_chart(const TrainingGraph& graph, const Schedule& schedule, const S
   }
   chart.series.push_back(memory_over_time(graph, schedule, simulation, {.label = "this plan", .color = 0, .filled = true}));
   if (options.budget_bytes > 0) {
-    chart.horizontal.push_back({"budget " + format_bytes(options.budget_bytes), static_cast<double>(options.budget_bytes)});
+    chart.horizontal.push_back({budget_label(options.budget_bytes), static_cast<double>(options.budget_bytes)});
   }
-  if (schedule.forward_end < schedule.actions.size()) chart.vertical.push_back({"backward begins", clock.forward_end()});
+  const double boundary = clock.forward_end(), end = clock.end();
+  if (boundary > 0 && boundary < end) {
+    const auto named = [&](const char* pass, double length) {
+      return clock.is_timed() ? std::string(pass) + " " + duration(length * 1e3) : std::string(pass);
+    };
+    chart.bands = {{named("forward", boundary), 0, boundary}, {named("backward", end - boundary), boundary, end}};
+  }
   return chart;
 }
 
-std::string holders_table(const std::string& heading, const std::vector<Holder>& holders, bool with_block) {
-  Table table;
-  table.columns = {heading, "bytes"};
-  if (with_block) table.columns.push_back("block");
-  Bytes rest = 0;
-  for (std::size_t i = 0; i < holders.size(); ++i) {
-    const Holder& holder = holders[i];
-    if (i >= kHoldersShown) {
-      rest += holder.bytes;
-      continue;
-    }
-    table.rows.push_back({holder.what, format_bytes(holder.bytes)});
-    if (with_block) table.rows.back().push_back(holder.block);
-    table.bars.push_back(static_cast<double>(holder.bytes) / static_cast<double>(std::max<Bytes>(1, holders[0].bytes)));
-  }
-  if (rest > 0) {
-    table.rows.push_back({std::to_string(holders.size() - kHoldersShown) + " smaller ones", format_bytes(rest)});
-    if (with_block) table.rows.back().push_back("");
-  }
-  return html_table(table);
-}
-
-std::string peak_section(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation) {
-  if (schedule.actions.empty()) return "";
-  const PeakSummary summary = summarize_action(graph, schedule, simulation.peak_action);
-  const Action& action = schedule.actions[simulation.peak_action];
-  const std::string when = action.kind == Action::Kind::kCompute ? "while " + graph.ops[action.id].name + " runs" : "";
-  return section("Who holds the memory at the peak",
-                 "<p class=\"note\">" + escaped(format_bytes(simulation.peak_bytes) + " " + when) + ", action " +
-                     std::to_string(simulation.peak_action) + " of " + std::to_string(schedule.actions.size()) + ".</p>\n" +
-                     holders_table("block", summary.blocks, false) + "<details><summary>By value</summary>\n" +
-                     holders_table("value", summary.values, true) + "</details>\n");
-}
-
-std::string blocks_section(const TrainingGraph& graph, const Schedule& schedule) {
-  Table table;
-  table.columns = {"block", "kept for the backward pass", "without recomputation", "recomputed ops", "time of it"};
-  Bytes highest = 1;
-  const std::vector<BlockSummary> blocks = summarize_blocks(graph, schedule);
-  for (const BlockSummary& block : blocks) highest = std::max(highest, block.store_all_kept_bytes);
-  for (const BlockSummary& block : blocks) {
-    const bool any = block.recomputed > 0;
-    table.rows.push_back({block.block, format_bytes(block.kept_bytes), format_bytes(block.store_all_kept_bytes),
-                          any ? std::to_string(block.recomputed) + " of " + std::to_string(block.forward_ops) : "none",
-                          any ? milliseconds(block.recompute_time_us) : ""});
-    table.bars.push_back(static_cast<double>(block.kept_bytes) / static_cast<double>(highest));
-  }
-  return section("What is kept and what is recomputed", html_table(table));
-}
-
 std::string curve_section(const Simulation& simulation, const PlanPageOptions& options) {
-  if (options.curve.empty()) return "";
-  Chart chart;
-  chart.x_label = "activation peak";
-  chart.y_label = "overhead";
-  chart.x_axis = Axis::kBytes;
-  chart.y_axis = Axis::kShare;
-  chart.summary = "Overhead of every plan over the memory that it needs";
-  Series series{.label = "overhead", .color = 2, .stepped = true, .dotted_points = true};
-  for (const CurvePoint& point : options.curve) {
-    series.points.push_back({static_cast<double>(point.peak_bytes), std::max(0.0, point.overhead)});
+  if (options.curve.empty() && options.planners.empty()) return "";
+  PlannerChart chart;
+  if (!options.curve.empty()) chart.lines.push_back({"plans of this model", options.curve});
+  chart.lines.insert(chart.lines.end(), options.planners.begin(), options.planners.end());
+  chart.budget_bytes = options.budget_bytes;
+  chart.chosen = CurvePoint{simulation.peak_bytes, simulation.overhead()};
+  std::string body = planner_figure(chart);
+  if (!options.curve.empty()) {
+    Table table;
+    table.columns = {"peak", "overhead", "planner"};
+    for (const CurvePoint& point : options.curve) {
+      table.rows.push_back({format_bytes(point.peak_bytes), percent(point.overhead), point.planner});
+    }
+    if (std::none_of(options.curve.begin(), options.curve.end(), [](const CurvePoint& p) { return !p.planner.empty(); })) {
+      table.columns.pop_back();
+      for (auto& row : table.rows) row.pop_back();
+    }
+    body += folded(std::to_string(options.curve.size()) + " plans in figures", html_table(table));
   }
-  chart.series.push_back(series);
-  chart.marker = Point{static_cast<double>(simulation.peak_bytes), simulation.overhead()};
-  if (options.budget_bytes > 0) chart.vertical.push_back({"budget", static_cast<double>(options.budget_bytes)});
-  return section("What other budgets would cost", chart_figure(chart));
+  return section("What other budgets would cost", body);
+}
+
+std::string difference(double predicted, double measured) {
+  if (measured == predicted) return "equal";
+  if (predicted <= 0) return "";
+  const double share = measured / predicted - 1;
+  return std::string(share > 0 ? "+" : "−") + (std::abs(share) < 0.0005 ? "< 0.1%" : percent(std::abs(share)));
+}
+
+// Events of a measurement carry no time: both curves are drawn over the share of their own events.
+Series over_events(const std::vector<Bytes>& bytes, Series style) {
+  const double last = bytes.size() > 1 ? static_cast<double>(bytes.size() - 1) : 1;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    style.points.push_back({static_cast<double>(i) / last, static_cast<double>(std::max<Bytes>(bytes[i], 0))});
+  }
+  return style;
+}
+
+std::string measured_section(const Schedule& schedule, const Simulation& simulation, const PlanPageOptions& options) {
+  if (!options.measured) return "";
+  const MeasuredStep& measured = *options.measured;
+  Table table;
+  table.columns = {"", "predicted", "measured", "difference"};
+  if (measured.peak_bytes > 0) {
+    table.rows.push_back({"peak", format_bytes(simulation.peak_bytes), format_bytes(measured.peak_bytes),
+                          difference(static_cast<double>(simulation.peak_bytes), static_cast<double>(measured.peak_bytes))});
+    if (options.budget_bytes > 0) {
+      const bool holds = measured.peak_bytes <= options.budget_bytes;
+      table.rows.push_back({"within " + budget_label(options.budget_bytes),
+                            simulation.peak_bytes <= options.budget_bytes ? "yes" : "no", holds ? "yes" : "no", ""});
+    }
+  }
+  if (measured.time_us > 0) {
+    table.rows.push_back({"time of the step", duration(simulation.time_us), duration(measured.time_us),
+                          difference(simulation.time_us, measured.time_us)});
+  }
+  std::string figure;
+  if (!measured.trace.empty()) {
+    std::vector<Bytes> predicted = {0};
+    for (std::size_t at = 0; at < schedule.actions.size(); ++at) {
+      if (schedule.actions[at].kind == Action::Kind::kCompute) predicted.push_back(simulation.bytes_inside[at]);
+      predicted.push_back(simulation.bytes_after[at]);
+    }
+    Chart chart;
+    chart.x_label = "share of the step's events";
+    chart.x_axis = Axis::kShare;
+    chart.summary = "Predicted and measured memory over the events of the step";
+    chart.series = {over_events(measured.trace, {.label = "measured", .color = 1, .stepped = true, .filled = true}),
+                    over_events(predicted, {.label = "predicted", .color = 0, .stepped = true, .dashed = true})};
+    if (options.budget_bytes > 0) {
+      chart.horizontal.push_back({budget_label(options.budget_bytes), static_cast<double>(options.budget_bytes)});
+    }
+    figure = chart_figure(chart);
+  }
+  return section("Predicted against measured",
+                 html_table(table) + (measured.note.empty() ? "" : paragraph(measured.note)) + figure);
+}
+
+std::vector<Tile> headline(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation,
+                           Bytes store_all_bytes, const PlanPageOptions& options) {
+  const double share = static_cast<double>(simulation.peak_bytes) / static_cast<double>(std::max<Bytes>(1, store_all_bytes));
+  std::vector<Tile> tiles = {
+      {"Budget", options.budget_bytes > 0 ? format_bytes(options.budget_bytes) : "none", "for activations"},
+      {"Predicted peak", format_bytes(simulation.peak_bytes), percent(share) + " of " + format_bytes(store_all_bytes)}};
+  if (options.measured && options.measured->peak_bytes > 0) {
+    const Bytes measured = options.measured->peak_bytes;
+    tiles.push_back(
+        {"Measured peak", format_bytes(measured),
+         measured == simulation.peak_bytes
+             ? "as predicted, to the byte"
+             : difference(static_cast<double>(simulation.peak_bytes), static_cast<double>(measured)) + " against predicted"});
+  }
+  tiles.push_back({"Overhead", percent(simulation.overhead()),
+                   duration(simulation.recompute_time_us) + " of " + duration(simulation.time_us)});
+  const OpId repeatable = graph.has_boundary ? num_forward_ops(graph) : graph.num_ops();
+  tiles.push_back({"Recomputed", std::to_string(simulation.num_recomputed),
+                   (graph.has_boundary ? "forward ops: " : "ops: ") + std::to_string(repeatable)});
+  if (graph.has_boundary) {
+    Bytes kept = 0;
+    for (const BlockSummary& block : summarize_blocks(graph, schedule)) kept += block.kept_bytes;
+    tiles.push_back({"Kept", format_bytes(kept), "from forward to backward"});
+  }
+  return tiles;
 }
 
 }  // namespace
@@ -159,22 +170,14 @@ std::string curve_section(const Simulation& simulation, const PlanPageOptions& o
 std::string plan_page(const TrainingGraph& graph, const Schedule& schedule, const PlanPageOptions& options) {
   const Simulation simulation = simulate(graph, schedule);
   const Bytes store_all = simulate(graph, schedule_from_sequence(graph, store_all_sequence(graph))).peak_bytes;
-  const double share = static_cast<double>(simulation.peak_bytes) / static_cast<double>(std::max<Bytes>(1, store_all));
-  Bytes kept = 0;
-  for (const BlockSummary& block : summarize_blocks(graph, schedule)) kept += block.kept_bytes;
-
-  const std::string body =
-      tiles({{"Budget", options.budget_bytes > 0 ? format_bytes(options.budget_bytes) : "none", "for activations"},
-             {"Predicted peak", format_bytes(simulation.peak_bytes), percent(share) + " of " + format_bytes(store_all)},
-             {"Overhead", percent(simulation.overhead()),
-              milliseconds(simulation.recompute_time_us) + " of " + milliseconds(simulation.time_us)},
-             {"Recomputed", std::to_string(simulation.num_recomputed),
-              "of " + std::to_string(num_forward_ops(graph)) + " forward ops"},
-             {"Kept", format_bytes(kept), "from forward to backward"}}) +
-      section("Memory over the step", chart_figure(memory_chart(graph, schedule, simulation, options))) +
-      curve_section(simulation, options) + blocks_section(graph, schedule) + peak_section(graph, schedule, simulation);
+  const std::string body = tiles(headline(graph, schedule, simulation, store_all, options)) +
+                           section("Memory over the step", chart_figure(memory_chart(graph, schedule, simulation, options))) +
+                           measured_section(schedule, simulation, options) + curve_section(simulation, options) +
+                           peak_section(graph, schedule, simulation) + blocks_section(graph, schedule) +
+                           timeline_section(graph, schedule);
   const std::string name = graph.name.empty() ? "Training plan" : "Training plan of " + graph.name;
-  return html_page(name, options.note.empty() ? "On " + graph.device : options.note, body);
+  const std::string device = graph.device.empty() ? "" : "On " + graph.device;
+  return html_page(name, options.note.empty() ? device : options.note, body);
 }
 
 }  // namespace rockmate

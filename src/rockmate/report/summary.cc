@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "rockmate/schedule/simulator.h"
 
@@ -14,6 +15,13 @@ bool is_number(const std::string& part) { return !part.empty() && part.find_firs
 const std::string& shown(const std::string& block) {
   static const std::string kOutside = "(outside modules)";
   return block.empty() ? kOutside : block;
+}
+
+// "aten.addmm" for "aten.addmm.default": the usual overload goes without saying.
+std::string call_of(const Op& op) {
+  constexpr std::string_view kUsual = ".default";
+  if (op.target.ends_with(kUsual)) return op.target.substr(0, op.target.size() - kUsual.size());
+  return op.target.empty() ? op.name : op.target;
 }
 
 // Charged values of forward ops that are alive when the backward pass begins.
@@ -36,6 +44,20 @@ std::vector<ValueId> kept_values(const TrainingGraph& graph, const Schedule& sch
 
 void sort_by_size(std::vector<Holder>& holders) {
   std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+}
+
+// The holders summed by one of their texts, largest first.
+std::vector<Holder> grouped(const std::vector<Holder>& holders, std::string Holder::*key) {
+  std::map<std::string, Holder> groups;
+  for (const Holder& holder : holders) {
+    Holder& group = groups.try_emplace(holder.*key, Holder{holder.*key, "", "", 0, 0}).first->second;
+    group.bytes += holder.bytes;
+    group.count += holder.count;
+  }
+  std::vector<Holder> result;
+  for (const auto& [name, group] : groups) result.push_back(group);
+  sort_by_size(result);
+  return result;
 }
 
 }  // namespace
@@ -72,16 +94,16 @@ std::vector<BlockSummary> summarize_blocks(const TrainingGraph& graph, const Sch
     if (is_new) summaries.push_back({.block = blocks[op]});
     return summaries[place->second];
   };
-  for (OpId op = 0; op < num_forward_ops(graph); ++op) ++summary_of(op).forward_ops;
+  const OpId repeatable = graph.has_boundary ? num_forward_ops(graph) : graph.num_ops();
+  for (OpId op = 0; op < repeatable; ++op) ++summary_of(op).forward_ops;
 
-  std::vector<bool> computed(graph.ops.size(), false);
+  std::vector<std::int32_t> computed(graph.ops.size(), 0);
   for (const Action& action : schedule.actions) {
-    if (action.kind != Action::Kind::kCompute) continue;
-    if (computed[action.id]) {
-      ++summary_of(action.id).recomputed;
-      summary_of(action.id).recompute_time_us += graph.ops[action.id].time_us;
-    }
-    computed[action.id] = true;
+    if (action.kind != Action::Kind::kCompute || ++computed[action.id] == 1) continue;
+    BlockSummary& summary = summary_of(action.id);
+    ++summary.recomputed;
+    summary.most_often = std::max(summary.most_often, computed[action.id] - 1);
+    summary.recompute_time_us += graph.ops[action.id].time_us;
   }
   for (ValueId id : kept_values(graph, schedule)) {
     summary_of(graph.values[id].producer).kept_bytes += graph.values[id].bytes;
@@ -97,19 +119,19 @@ PeakSummary summarize_action(const TrainingGraph& graph, const Schedule& schedul
   PeakSummary summary;
   for (ValueId id : alive_at(graph, schedule, at)) {
     const Value& value = graph.values[id];
-    const std::string block = value.producer == kNone ? "(gradient of an output)" : blocks[value.producer];
-    summary.values.push_back({value.name, block, value.bytes});
+    const std::string outside = "(gradient of an output)";
+    const std::string block = value.producer == kNone ? outside : blocks[value.producer];
+    const std::string call = value.producer == kNone ? outside : call_of(graph.ops[value.producer]);
+    summary.values.push_back({value.name, block, call, value.bytes});
   }
   const Action& action = schedule.actions[at];
   if (action.kind == Action::Kind::kCompute && graph.ops[action.id].workspace_bytes > 0) {
     const Op& op = graph.ops[action.id];
-    summary.values.push_back({"workspace of " + op.name, blocks[action.id], op.workspace_bytes});
+    summary.values.push_back({"workspace of " + op.name, blocks[action.id], "workspace of " + call_of(op), op.workspace_bytes});
   }
-  std::map<std::string, Bytes> by_block;
-  for (const Holder& holder : summary.values) by_block[holder.block] += holder.bytes;
-  for (const auto& [block, bytes] : by_block) summary.blocks.push_back({block, block, bytes});
   sort_by_size(summary.values);
-  sort_by_size(summary.blocks);
+  summary.blocks = grouped(summary.values, &Holder::block);
+  summary.calls = grouped(summary.values, &Holder::call);
   return summary;
 }
 

@@ -19,25 +19,29 @@ std::vector<std::string> blocks_of(const TrainingGraph& graph, std::size_t most 
 
 struct BlockSummary {
   std::string block;
-  std::int32_t forward_ops = 0;
-  std::int32_t recomputed = 0;  // computes of its forward ops beyond each one's first
+  std::int32_t forward_ops = 0;  // all its ops in a graph without boundary
+  std::int32_t recomputed = 0;   // computes of its forward ops beyond each one's first
+  std::int32_t most_often = 0;   // of the op among them that is computed most often
   Micros recompute_time_us = 0;
   Bytes kept_bytes = 0;            // of its forward values, those alive when the backward pass begins
   Bytes store_all_kept_bytes = 0;  // the same without recomputation
 };
 
-// One entry per block that has forward ops, in graph order.
+// One entry per block that has forward ops (any ops, in a graph without boundary), in graph order.
 std::vector<BlockSummary> summarize_blocks(const TrainingGraph& graph, const Schedule& schedule);
 
 struct Holder {
-  std::string what;   // an op's output or a block
+  std::string what;   // an op's output, a block, or what ops call
   std::string block;  // of an op's output
+  std::string call;   // of an op's output, e.g. "aten.addmm"
   Bytes bytes = 0;
+  std::int32_t count = 1;  // of values
 };
 
 struct PeakSummary {
   std::vector<Holder> values;  // largest first; the running op's workspace is one of them
   std::vector<Holder> blocks;  // the same summed by block
+  std::vector<Holder> calls;   // the same summed by what was called to make them
 };
 
 // Who holds the memory while action `at` runs.

@@ -1,0 +1,58 @@
+#include "rockmate/report/drawing.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace rockmate {
+namespace {
+
+constexpr double kCharacter = 7.4;  // the widest usual face at 13 units, on average over letters and digits
+constexpr double kGap = 10;
+
+// Is this byte the first of a UTF-8 character?
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+}  // namespace
+
+std::string coordinate(double value) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.1f", value);
+  return text.data();
+}
+
+double text_width(const std::string& text) {
+  return kCharacter * static_cast<double>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::string shortened(const std::string& text, double width) {
+  if (text_width(text) <= width) return text;
+  std::string end = text;
+  while (!end.empty() && text_width(end) + kCharacter > width) {
+    std::size_t next = 1;
+    while (next < end.size() && !begins_character(end[next])) ++next;
+    end.erase(0, next);
+  }
+  return "…" + end;
+}
+
+void place_texts(std::vector<PlacedText>& texts, double left, double right) {
+  const auto total = [&] {
+    double sum = 0;
+    for (const PlacedText& text : texts) sum += text_width(text.text) + kGap;
+    return sum - kGap;
+  };
+  while (!texts.empty() && total() > right - left) texts.pop_back();
+  std::stable_sort(texts.begin(), texts.end(), [](const PlacedText& a, const PlacedText& b) { return a.begin < b.begin; });
+  double free_from = left;
+  for (PlacedText& text : texts) {
+    text.begin = std::max(text.begin, free_from);
+    free_from = text.begin + text_width(text.text) + kGap;
+  }
+  double free_to = right;
+  for (auto text = texts.rbegin(); text != texts.rend(); ++text) {
+    text->begin = std::min(text->begin, free_to - text_width(text->text));
+    free_to = text->begin - kGap;
+  }
+}
+
+}  // namespace rockmate

@@ -1,0 +1,22 @@
+// The picture of overhead against memory: the curve of a model's plans, one chosen plan, and what planners reach.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rockmate/report/rivals.h"
+
+namespace rockmate {
+
+struct PlannerChart {
+  std::vector<PlannerPoints> lines;  // ascending peak; the first one is drawn as a filled curve
+  Bytes budget_bytes = 0;            // the vertical line; 0 for none
+  std::optional<CurvePoint> chosen;  // the ring
+};
+
+// Plans that cost many times the others would flatten the picture: it then ends at twice the time, or above the chosen plan,
+// and a sentence below says so.
+std::string planner_figure(const PlannerChart& chart);
+
+}  // namespace rockmate
