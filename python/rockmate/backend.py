@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch._inductor.config
 from torch import fx
-from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch._aot_autograd.schemas import MemoryFormatMeta, PlainTensorMeta
 from torch._guards import TracingContext
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
@@ -20,6 +20,7 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from rockmate.autocast import share_autocasts
 from rockmate.checks import check_dynamo_graph
 from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
+from rockmate.eager_backward import eager_backward
 from rockmate.eager_kernels import eager_kernels
 from rockmate.lower import lower
 from rockmate.meter import paused
@@ -173,19 +174,22 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
     with (
         quick_tracing(),
         eager_kernels(),
+        eager_backward(),
         recurrent_layers(),
         _use_lazy_graph_module(True),  # none of the graphs is run as Python code, so none is written out as such
         torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
         torch._inductor.config.patch(fallback_random=True),
     ):
-        compiled = aot_autograd(
-            fw_compiler=_compile_forward,
-            bw_compiler=_compile_backward,
-            inference_compiler=lower_inference,
+        compiled = aot_module_simplified(
+            share_autocasts(gm, inputs),
+            list(inputs),
+            fw_compiler=_compile_forward,  # type: ignore[arg-type]
+            bw_compiler=_compile_backward,  # type: ignore[arg-type]
+            inference_compiler=lower_inference,  # type: ignore[arg-type]
             partition_fn=step.partition,
             decompositions=DECOMPOSITIONS,
-        )(share_autocasts(gm, inputs), list(inputs))
-    return compiled  # type: ignore[no-any-return]
+        )
+    return torch._dynamo.disable(compiled, reason="it is compiled")  # type: ignore[no-any-return]
 
 
 def _has_symbolic_size(arg: Any) -> bool:
@@ -249,7 +253,8 @@ def _compile_backward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any
     _allow_retain_graph()
     _take_gradients_as_they_come()
     step = gm.meta.get("rockmate")
-    return step.backward_program(gm) if step is not None else lower(gm)
+    run = step.backward_program(gm) if step is not None else lower(gm)
+    return torch._dynamo.disable(run, reason="it is compiled")  # type: ignore[no-any-return]
 
 
 def lower_inference(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import platform
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,16 +19,19 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
 from rockmate.cache import cache_directory, read_json, write_json
-from rockmate.capture import Capture, signature_of
-from rockmate.joint import describe
+from rockmate.capture import Capture, roofline_figures, signature_of
+from rockmate.eager_backward import LOOK_AT_DATA
+from rockmate.joint import describe, tensor_leaves
 from rockmate.lower import profile_op
+from rockmate.made_up import Inputs, ways_to_fill, ways_to_make_inputs
 
-CACHE_FORMAT = "rockmate-costs-2"
+CACHE_FORMAT = "rockmate-costs-3"
 MIN_TIME_US = 2_000.0  # an op is repeated until it has run this long ...
 MAX_RUNS = 20  # ... or this often
+ESTIMATED_BYTES_PER_US = 10_000.0  # of ops that can't be measured
 
 
 @dataclass
@@ -112,55 +116,57 @@ def measure_costs(
 def _measure(node: fx.Node, cache: CostCache) -> list[Any]:
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.returns:
         return [0.0, [], []]  # what gives nothing back is an assertion, which made-up inputs may not fulfil
-    made_up: dict[fx.Node, Any] = {}
 
-    def value_of(arg: fx.Node) -> Any:
-        if arg not in made_up:
-            maker = _maker_of_opaque(arg, cache)
-            made_up[arg] = tree_map(made_up_tensor, arg.meta["val"]) if maker is None else _really_made(arg, maker)
-        return made_up[arg]
+    def is_opaque(value: fx.Node) -> bool:
+        return _is_opaque(value, cache)
 
-    try:
-        result = profile_op(
-            node.target,
-            fx.node.map_arg(node.args, value_of),
-            fx.node.map_arg(dict(node.kwargs), value_of),
-            min_time_us=MIN_TIME_US,
-            max_runs=MAX_RUNS,
-        )
-    except RuntimeError as error:
-        raise RuntimeError(
-            f"[cost] {describe(node)} can't be measured alone: {error}. "
-            "Choose cost=<device name> to plan with the roofline model instead"
-        ) from error
-    return [result.time_us, list(result.output_bytes), [list(event) for event in result.events]]
+    if node.target in LOOK_AT_DATA:  # the memory that it takes depends on the data: the most counts
+        profiles = [_profile(node, inputs) for inputs in ways_to_fill(is_opaque)]
+        return _entry(max(profiles, key=lambda profile: profile.peak_bytes))  # type: ignore[no-any-return]
+    errors: list[Exception] = []
+    for inputs in ways_to_make_inputs(is_opaque):
+        try:
+            return _entry(_profile(node, inputs))
+        except (RuntimeError, ValueError, IndexError) as error:  # such as pivots that are those of no matrix
+            errors.append(error)
+    warnings.warn(
+        f"[cost] {describe(node)} can't be measured alone: {str(errors[0]).splitlines()[0]}. Its time is estimated from the bytes "
+        "that it reads and writes, and what it needs beyond its results is not counted: the step may exceed the budget by that "
+        "much. Choose cost=<device name> to plan with the roofline model throughout",
+        stacklevel=2,
+    )
+    _, moved_bytes, _ = roofline_figures(node)
+    outputs = [tensor.untyped_storage().nbytes() for tensor in tensor_leaves(node.meta.get("val"))]
+    return [1.0 + moved_bytes / ESTIMATED_BYTES_PER_US, outputs, [[size, index] for index, size in enumerate(outputs)]]
 
 
-def _maker_of_opaque(arg: fx.Node, cache: CostCache) -> fx.Node | None:
-    """The op that makes ``arg`` if its kernel returns more bytes than were traced: a workspace whose layout only it knows.
+def _profile(node: fx.Node, inputs: Inputs) -> Any:
+    return profile_op(
+        node.target,  # type: ignore[arg-type]
+        fx.node.map_arg(node.args, inputs),  # type: ignore[arg-type]
+        fx.node.map_arg(dict(node.kwargs), inputs),  # type: ignore[arg-type]
+        min_time_us=MIN_TIME_US,
+        max_runs=MAX_RUNS,
+    )
+
+
+def _entry(profile: Any) -> list[Any]:
+    return [profile.time_us, list(profile.output_bytes), [list(event) for event in profile.events]]
+
+
+def _is_opaque(arg: fx.Node, cache: CostCache) -> bool:
+    """Whether the kernel that makes ``arg`` returns more bytes than were traced: a workspace whose layout only it knows.
 
     oneDNN's LSTM hands one to its backward pass; made up in the traced size, it would be read out of bounds.
     """
     maker, index = (arg.args[0], arg.args[1]) if arg.target is operator.getitem else (arg, 0)
     if not isinstance(maker, fx.Node) or not isinstance(maker.target, torch._ops.OpOverload) or not isinstance(index, int):
-        return None
+        return False
     entry = cache.get(signature_of(maker))
     traced = tree_leaves(arg.meta.get("val"))
     if entry is None or index >= len(entry[1]) or len(traced) != 1 or not isinstance(traced[0], torch.Tensor):
-        return None
-    return maker if entry[1][index] > traced[0].untyped_storage().nbytes() else None
-
-
-def _really_made(arg: fx.Node, maker: fx.Node) -> Any:
-    """What the op gives for made-up inputs."""
-    made_up: dict[fx.Node, Any] = {}
-
-    def value_of(node: fx.Node) -> Any:
-        return made_up.setdefault(node, tree_map(made_up_tensor, node.meta["val"]))
-
-    with torch.random.fork_rng(devices=[]):
-        result = maker.target(*fx.node.map_arg(maker.args, value_of), **fx.node.map_arg(dict(maker.kwargs), value_of))  # type: ignore[operator]
-    return result[arg.args[1]] if arg.target is operator.getitem else result
+        return False
+    return bool(entry[1][index] > traced[0].untyped_storage().nbytes())
 
 
 def workspace_bytes(events: list[list[int]], uncharged: set[int]) -> int:
@@ -178,22 +184,3 @@ def workspace_bytes(events: list[list[int]], uncharged: set[int]) -> int:
         present += size
         peak = max(peak, present)
     return max(0, peak - sum(charged.values()))
-
-
-def made_up_tensor(like: Any) -> Any:
-    """A real tensor with the sizes, strides, dtype and device of a traced one. Integers are 0, so that they index anything.
-
-    It lies in a storage as large, at the same offset, and is lazily conjugated if the traced one is: ops that copy a tensor
-    with its strides copy the whole storage, and those that can't work on conjugates resolve them first.
-    """
-    if not isinstance(like, torch.Tensor):
-        return like
-    stored = like.untyped_storage().nbytes() // like.element_size()
-    last = sum((size - 1) * stride for size, stride in zip(like.shape, like.stride(), strict=True))
-    needed = like.storage_offset() + 1 + last
-    flat = torch.zeros(max(needed, stored, 1), dtype=like.dtype, device=like.device)
-    if like.dtype.is_floating_point or like.dtype.is_complex:
-        flat.uniform_(0.1, 1.0) if like.dtype.is_floating_point else flat.fill_(0.5)
-    made = flat.as_strided(like.shape, like.stride(), like.storage_offset())
-    made = torch._conj(made) if like.is_conj() else made
-    return torch._neg_view(made) if like.is_neg() else made

@@ -6,8 +6,6 @@ A rule takes a source of choices and the values it applies to, and returns the c
 
 ``y`` stands for the result, or ``y0, y1`` for several, and ``m`` for the module that the second part makes. Choices are made
 from the values' present shapes, so that the same rule with the same choices still fits when the model around it shrinks.
-
-Left out: ``prod``. Its backward pass looks at the data for zeros, and is traced as another formula that needs no look.
 """
 
 from __future__ import annotations

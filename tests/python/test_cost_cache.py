@@ -65,7 +65,7 @@ def test_ctrl_c_while_solving(cache: Path) -> None:
     assert plan().min_budget_bytes > 0
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": "other", "entries": {}}', '{"format": "rockmate-costs-2"}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": "other", "entries": {}}', '{"format": "rockmate-costs-3"}'])
 def test_damaged_cache_is_set_aside(cache: Path, damage: str) -> None:
     good = plan()
     (file,) = cache.glob("costs-*.json")
