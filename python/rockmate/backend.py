@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from rockmate.checks import check_dynamo_graph
 from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
 from rockmate.eager_backward import eager_backward
 from rockmate.eager_kernels import eager_kernels
+from rockmate.inductor import check_inductor, compile_with_inductor
 from rockmate.lower import lower
 from rockmate.meter import paused
 from rockmate.number_inputs import inputs_read_as_numbers, with_numbers_as_constants, with_numbers_as_tensors
@@ -82,6 +84,8 @@ def compile_graph(
     """Compile a Dynamo graph: a whole model, or with ``group`` a piece of one that shares its budget with others."""
     check_budget(options.budget)
     check_dynamo_graph(gm)
+    if options.compiler == "inductor":
+        check_inductor([arg.device for arg in example_inputs if isinstance(arg, torch.Tensor)])
     if any(isinstance(arg, torch.SymInt) or _has_symbolic_size(arg) for arg in example_inputs) or inputs_read_as_numbers(gm):
         return _PerShape(gm, options, group)
     return _compile_at_sizes(gm, example_inputs, options, group)
@@ -185,7 +189,7 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
             list(inputs),
             fw_compiler=_compile_forward,  # type: ignore[arg-type]
             bw_compiler=_compile_backward,  # type: ignore[arg-type]
-            inference_compiler=lower_inference,  # type: ignore[arg-type]
+            inference_compiler=partial(_compile_inference, step.options),  # type: ignore[arg-type]
             partition_fn=step.partition,
             decompositions=DECOMPOSITIONS,
         )
@@ -244,22 +248,24 @@ class _PerShape:
         return compiled(*args)
 
 
-def _compile_forward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+def _compile_forward(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     _allow_retain_graph()
-    return lower(gm)
-
-
-def _compile_backward(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-    _allow_retain_graph()
-    _take_gradients_as_they_come()
     step = gm.meta.get("rockmate")
-    run = step.backward_program(gm) if step is not None else lower(gm)
+    return step.forward_program(gm, inputs) if step is not None else lower(gm)  # type: ignore[no-any-return]
+
+
+def _compile_backward(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    _allow_retain_graph()
+    step = gm.meta.get("rockmate")
+    if step is None or step.compiler == "native":
+        _take_gradients_as_they_come()
+    run = step.backward_program(gm, inputs) if step is not None else lower(gm)
     return torch._dynamo.disable(run, reason="it is compiled")  # type: ignore[no-any-return]
 
 
-def lower_inference(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+def _compile_inference(options: Options, gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     """No gradients are wanted: nothing to plan, values die at their last use."""
-    return lower(gm)
+    return lower(gm) if options.compiler == "native" else compile_with_inductor(gm, inputs, is_inference=True)
 
 
 class _Any:

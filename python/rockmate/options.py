@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 Budget = int | float | str
+COMPILERS = ("native", "inductor")
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,9 @@ class Options:
             beyond what was alive when forward began, parameter gradients left out.
         cost: where op times and workspaces come from: ``"measured"`` (each distinct op is run on the device, and cached on
             disk), or the name of a device (``"cpu"``, ``"v100"``, ``"a100"``, ``"h100"``, ``"h200"``) for the roofline model.
+        compiler: who runs the plan: ``"native"`` (the C++ executor, op by op as plain PyTorch does: equal to the bit, peak as
+            predicted), or ``"inductor"`` (PyTorch's fusing compiler: faster on accelerators, rounds otherwise, takes minutes to
+            compile, and the peak is predicted for the unfused ops; see ``docs/inductor.md``).
         levels: how many levels of saved bytes and of peak bytes each block is solved for, 2 to 30. More find better
             plans and take longer.
         memory_steps: resolution of the memory axis of the chain, at least 500.
@@ -34,6 +38,7 @@ class Options:
 
     budget: Budget = "100%"
     cost: str = "measured"
+    compiler: str = "native"
     levels: int = 10
     memory_steps: int = 500
     time_limit_s: float = 300.0
@@ -59,5 +64,7 @@ class Options:
             raise ValueError(f"[options] levels is {self.levels}; choose 2 to 30")
         if self.memory_steps < 500:
             raise ValueError(f"[options] memory_steps is {self.memory_steps}; choose 500 or more")
+        if self.compiler not in COMPILERS:
+            raise ValueError(f"[options] compiler is {self.compiler!r}; choose {' or '.join(map(repr, COMPILERS))}")
         if self.tangents not in ("auto", "all"):
             raise ValueError(f"[options] tangents is {self.tangents!r}; choose 'auto' or 'all'")

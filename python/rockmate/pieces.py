@@ -348,7 +348,7 @@ class PieceGroup:
             piece, node = pairs.pop(0)
             assert node.chosen is not None
             chosen.setdefault(piece, []).append(node.chosen)
-            plans.append(plan_of_option(node.options, node.chosen, budget_bytes))
+            plans.append(plan_of_option(node.options, node.chosen, budget_bytes, self.options.compiler))
             pairs += node.children.items()
         for piece in chosen:
             everywhere = [n.chosen for tree in self._roots.values() for n in tree.walk() if n.chosen is not None]
@@ -364,6 +364,7 @@ class PieceGroup:
             time_us=time_us,
             between_bytes=sum(node.eager_bytes for node in nodes),
             pieces=plans,
+            compiler=self.options.compiler,
         )
         log.info("%s", self.plan)
         if self.options.on_plan is not None:

@@ -42,6 +42,7 @@ class Plan:
         curve: all plans that are worth having, from the least peak to the fastest.
         note: how the model was planned, in a sentence.
         stages: seconds spent in each stage of capture and planning.
+        compiler: who runs the plan. Inductor fuses ops: ``peak_bytes`` and ``time_us`` are those of the unfused ones.
     """
 
     budget_bytes: int
@@ -61,6 +62,7 @@ class Plan:
     stages: dict[str, float]
     graph: Any  # _planner.TrainingGraph
     schedule: Any  # _planner.Schedule
+    compiler: str = "native"
 
     @property
     def kept_bytes(self) -> int:
@@ -99,6 +101,7 @@ class PiecesPlan:
         time_us: predicted time of forward and backward, in microseconds.
         between_bytes: what ops between the pieces save for the backward pass or hand to a piece.
         pieces: a plan for each call of a piece; branches follow each other.
+        compiler: who runs the pieces, see :class:`Plan`.
     """
 
     budget_bytes: int
@@ -109,6 +112,7 @@ class PiecesPlan:
     time_us: float
     between_bytes: int
     pieces: list[Plan]
+    compiler: str = "native"
 
     @property
     def recomputed(self) -> list[str]:
@@ -137,4 +141,5 @@ def _summary(plan: Plan | PiecesPlan) -> str:
         f"({share:.0%} of {format_bytes(plan.store_all_peak_bytes)}), overhead {plan.overhead:.1%}, "
         f"{len(plan.recomputed)} ops recomputed, {format_bytes(plan.kept_bytes)} kept between forward and backward; "
         f"least budget {format_bytes(plan.min_budget_bytes)}"
+        + ("; compiled by Inductor, predicted for the unfused ops" if plan.compiler == "inductor" else "")
     )

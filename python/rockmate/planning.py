@@ -47,7 +47,7 @@ def plan_capture(capture: Capture, options: Options, stages: dict[str, float]) -
             f"recomputation). Ask for budget={least} or more",
             least,
         )
-    return chosen, _user_plan(graph, curve, chosen, budget_bytes, stages)
+    return chosen, _user_plan(graph, curve, chosen, budget_bytes, stages, options.compiler)
 
 
 def plan_piece(capture: Capture, options: Options, stages: dict[str, float]) -> PieceOptions:
@@ -113,12 +113,12 @@ def _curve_of(graph: Any, options: Options) -> Any:
     return curve
 
 
-def plan_of_option(options: PieceOptions, option: PieceOption, budget_bytes: int) -> Plan:
+def plan_of_option(options: PieceOptions, option: PieceOption, budget_bytes: int, compiler: str = "native") -> Plan:
     """The user's view of the option chosen for a call of a piece."""
-    return _user_plan(options.graph, options.curve, option, budget_bytes, {})
+    return _user_plan(options.graph, options.curve, option, budget_bytes, {}, compiler)
 
 
-def _user_plan(graph: Any, curve: Any, chosen: Any, budget_bytes: int, stages: dict[str, float]) -> Plan:
+def _user_plan(graph: Any, curve: Any, chosen: Any, budget_bytes: int, stages: dict[str, float], compiler: str) -> Plan:
     ops, values = graph.ops, graph.values
     actions, forward_end = chosen.schedule.actions, chosen.schedule.forward_end
     seen: set[int] = set()
@@ -153,6 +153,7 @@ def _user_plan(graph: Any, curve: Any, chosen: Any, budget_bytes: int, stages: d
         stages=dict(stages),
         graph=graph,
         schedule=chosen.schedule,
+        compiler=compiler,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.fx._lazy_graph_module import _make_graph_module
 from rockmate.capture import Capture, import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.fallback import on_demand_sequence
+from rockmate.inductor import compile_with_inductor
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.leaf_gradients import copy_where_engine_would
 from rockmate.lower import lower
@@ -160,10 +161,22 @@ class StepPlan:
         self._piece.on_options(self.expected, options)
         return options.late[0].schedule
 
-    def backward_program(self, planned: fx.GraphModule) -> Callable[[list[Any]], Any]:
+    @property
+    def compiler(self) -> str:
+        """Who compiles the planned graphs. Those that are chosen when the backward pass begins are run as they are."""
+        return "native" if self._late else self.options.compiler
+
+    def forward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        """The callable that AOTAutograd runs as the forward pass."""
+        return lower(planned) if self.compiler == "native" else compile_with_inductor(planned, inputs)
+
+    def backward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the backward pass: picks the program for the tangents that arrived."""
         assert self.expected is not None
-        self._backward[self.expected] = lower(planned)
+        if self.compiler == "native":
+            self._backward[self.expected] = lower(planned)
+        else:
+            self._backward[self.expected] = compile_with_inductor(planned, inputs, is_backward=True)
         num_tangents = self._num_tangents
 
         def run(args: list[Any]) -> Any:
