@@ -12,7 +12,7 @@ enum ExitCode : int {
   kDone = 0,
   kInfeasible = 1,  // the budget can't be met, or the verifier refuses the schedule
   kBadInput = 2,
-  kInterrupted = 130,
+  kInterrupted = 130,  // Ctrl-C; what was found by then is printed and written
 };
 
 struct PlanSettings {
@@ -23,15 +23,22 @@ struct PlanSettings {
   bool json = false;
 };
 
-// The plan for one budget; the schedule goes to `output_path` unless that is empty.
+// The plan for one budget; the schedule goes to `output_path` unless that is empty. After Ctrl-C the best plan until then.
 int plan(const PlanSettings& settings, const std::string& budget, const std::string& output_path);
 
-// Every plan of the graph: what each budget costs.
-int curve(const PlanSettings& settings);
+// Every plan of the graph: what each budget costs. The figures go to `output_path` as JSON unless that is empty.
+int curve(const PlanSettings& settings, const std::string& output_path);
 
-// Several planners on several budgets of one graph, side by side. Both lists are separated by commas; no planners are all of
-// them. The time limit is for each pair. Ctrl-C ends it with what is done by then.
-int compare(const PlanSettings& settings, const std::string& budgets, const std::string& planners);
+struct CompareSettings {
+  PlanSettings planning;  // its planner_name is not used; the time limit is for each pair
+  std::string budgets = "90%,80%,70%,60%,50%,40%,30%,20%,10%";
+  std::string planners;  // empty for all of them
+  std::string output_path, html_path;
+};
+
+// Several planners on several budgets of one graph, side by side. Both lists are separated by commas. Ctrl-C ends it with what
+// is done by then. The figures go to `output_path` as JSON and to `html_path` as a page unless those are empty.
+int compare(const CompareSettings& settings);
 
 struct SimulateSettings {
   std::string graph_path, schedule_path, device;
@@ -42,13 +49,22 @@ struct SimulateSettings {
 int simulate(const SimulateSettings& settings);
 
 // Reads a published graph (NetworkX node-link JSON) and writes it in our format.
-int import_graph(const std::string& path, const std::string& output_path);
+int import_graph(const std::string& path, const std::string& output_path, bool json);
 
 // What is in a file: a graph or a schedule.
 int show(const std::string& path, bool json);
 
-// Writes the HTML page of a plan: of the given schedule, else planned for the budget, else without recomputation.
-int report(const PlanSettings& settings, const std::string& schedule_path, const std::string& budget,
-           const std::string& output_path);
+struct ReportSettings {
+  PlanSettings planning;
+  std::string schedule_path;  // empty: planned for the budget, or without recomputation where there is no budget
+  std::string budget;         // may be empty
+  std::string curve_path, compare_path, measured_path;  // files to show; the first two are computed where they are empty
+  bool with_curve = true, with_planners = true;
+  double planners_seconds = 10;  // for the quick planners together
+  std::string output_path;
+};
+
+// Writes a plan as one HTML page.
+int report(const ReportSettings& settings);
 
 }  // namespace rockmate::cli

@@ -8,7 +8,9 @@
 #include <stdexcept>
 
 #include "cli/planning.h"
+#include "rockmate/graph/file.h"
 #include "rockmate/planner/judge.h"
+#include "rockmate/report/planners_page.h"
 #include "rockmate/schedule/budget.h"
 
 namespace rockmate::cli {
@@ -65,7 +67,7 @@ void print_row(const Row& row, std::size_t num_budgets) {
 }
 
 // What no schedule goes below, by the best bound of any planner.
-void print_bounds(const std::vector<Row>& rows, std::size_t num_budgets) {
+std::vector<std::string> bounds(const std::vector<Row>& rows, std::size_t num_budgets) {
   std::vector<std::string> cells;
   for (std::size_t i = 0; i < num_budgets; ++i) {
     double bound = 0, least = std::numeric_limits<double>::infinity();
@@ -78,17 +80,38 @@ void print_bounds(const std::vector<Row>& rows, std::size_t num_budgets) {
     std::snprintf(text, sizeof text, "%.2f%% ", 100 * std::min(bound, least));
     cells.push_back(std::isfinite(std::min(bound, least)) ? text : "-");
   }
-  print_line("no schedule below", cells, "");
+  return cells;
+}
+
+std::string page(const TrainingGraph& graph, const Plan& plain, const std::vector<std::string>& budgets,
+                 const std::vector<Row>& rows) {
+  PlannersPage page;
+  page.title = graph.name.empty() ? "Planners" : "Planners on " + graph.name;
+  page.store_all_peak_bytes = plain.peak_bytes;
+  page.store_all_time_us = plain.time_us;
+  page.budgets = budgets;
+  page.bounds = bounds(rows, budgets.size());
+  for (const Row& row : rows) {
+    PlannersPage::Row& shown = page.rows.emplace_back();
+    shown.points.planner = row.planner->name;
+    for (const PlannerResult& result : row.results) {
+      shown.cells.push_back(cell(result));
+      shown.plan_seconds += result.plan_seconds;
+      if (result.plan) shown.points.points.push_back({result.plan->peak_bytes, result.plan->overhead, row.planner->name});
+    }
+  }
+  return planners_page(page);
 }
 
 }  // namespace
 
-int compare(const PlanSettings& settings, const std::string& budgets, const std::string& planner_names) {
-  const std::vector<std::string> budget_texts = split(budgets, "--budgets");
+int compare(const CompareSettings& asked) {
+  const PlanSettings& settings = asked.planning;
+  const std::vector<std::string> budget_texts = split(asked.budgets, "--budgets");
   for (const std::string& text : budget_texts) parse_budget(text, 1);
   if (budget_texts.empty()) throw std::invalid_argument("[compare] --budgets is empty, give at least one, e.g. 50%");
   std::vector<const PlannerEntry*> chosen;
-  for (const std::string& name : split(planner_names, "--planners")) chosen.push_back(&find_planner(name));
+  for (const std::string& name : split(asked.planners, "--planners")) chosen.push_back(&find_planner(name));
   if (chosen.empty()) {
     for (const PlannerEntry& planner : planners()) chosen.push_back(&planner);
   }
@@ -102,7 +125,7 @@ int compare(const PlanSettings& settings, const std::string& budgets, const std:
   }
   ordered_json document = {{"graph", graph.name},
                            {"store_all_peak_bytes", plain.peak_bytes},
-                           {"store_all_time", plain.time_us},
+                           {"store_all_time_us", plain.time_us},
                            {"complete", true},
                            {"results", ordered_json::array()}};
   std::vector<Row> rows;
@@ -121,14 +144,15 @@ int compare(const PlanSettings& settings, const std::string& budgets, const std:
     if (!settings.json && !row.results.empty()) print_row(row, budget_texts.size());
   }
   document["complete"] = !was_interrupted();
+  if (!asked.output_path.empty()) write_file(asked.output_path, document.dump(2) + "\n");
+  if (!asked.html_path.empty()) write_file(asked.html_path, page(graph, plain, budget_texts, rows));
   if (settings.json) {
     std::printf("%s\n", document.dump(2).c_str());
   } else {
-    print_bounds(rows, budget_texts.size());
+    print_line("no schedule below", bounds(rows, budget_texts.size()), "");
     std::printf("* proved the best of its kind;  - no plan within the budget;  time: none within the time limit\n");
   }
-  if (was_interrupted()) std::fputs("interrupted\n", stderr);
-  return was_interrupted() ? kInterrupted : kDone;
+  return was_interrupted() ? tell_interrupted() : kDone;
 }
 
 }  // namespace rockmate::cli

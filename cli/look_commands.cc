@@ -1,4 +1,4 @@
-// The subcommands that plan nothing or only to show it: import, simulate, show, report.
+// The subcommands that plan nothing: import, simulate, show.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -8,7 +8,6 @@
 #include "rockmate/graph/file.h"
 #include "rockmate/graph/json.h"
 #include "rockmate/graph/node_link.h"
-#include "rockmate/report/plan_page.h"
 #include "rockmate/report/summary.h"
 #include "rockmate/schedule/budget.h"
 #include "rockmate/schedule/json.h"
@@ -121,9 +120,10 @@ int simulate(const SimulateSettings& settings) {
   return kDone;
 }
 
-int import_graph(const std::string& path, const std::string& output_path) {
-  write_file(output_path, graph_to_json(graph_from_node_link(read_file(path))));
-  return kDone;
+int import_graph(const std::string& path, const std::string& output_path, bool json) {
+  const TrainingGraph graph = graph_from_node_link(read_file(path));
+  write_file(output_path, graph_to_json(graph));
+  return json ? show_graph(graph, json) : kDone;
 }
 
 int show(const std::string& path, bool json) {
@@ -131,29 +131,6 @@ int show(const std::string& path, bool json) {
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   const bool is_schedule = document.is_object() && document.value("format", nlohmann::json()) == "rockmate-schedule";
   return is_schedule ? show_schedule(schedule_from_json(text), json) : show_graph(graph_from_json(text), json);
-}
-
-int report(const PlanSettings& settings, const std::string& schedule_path, const std::string& budget,
-           const std::string& output_path) {
-  const TrainingGraph graph = load_graph(settings.graph_path, settings.device);
-  Schedule schedule = schedule_from_sequence(graph, store_all_sequence(graph));
-  PlanPageOptions page;
-  if (!schedule_path.empty()) {
-    schedule = schedule_from_json(read_file(schedule_path));
-    const Bytes plain = rockmate::simulate(graph, schedule_from_sequence(graph, store_all_sequence(graph))).peak_bytes;
-    if (!budget.empty()) page.budget_bytes = parse_budget(budget, plain);
-  } else if (!budget.empty()) {
-    parse_budget(budget, 1);
-    const PlanCurve curve = plan_with_progress(graph, settings.planner);
-    page.budget_bytes = parse_budget(budget, curve.store_all_peak_bytes);
-    const Plan* plan = plan_within(curve, budget, page.budget_bytes);
-    if (!plan) return kInfeasible;
-    schedule = plan->schedule;
-    page.note = curve.note;
-    for (const Plan& other : curve.plans) page.curve.push_back({other.peak_bytes, other.overhead});
-  }
-  write_file(output_path, plan_page(graph, schedule, page));
-  return kDone;
 }
 
 }  // namespace rockmate::cli

@@ -14,28 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json to_json(const Plan& plan) {
-  return {{"peak_bytes", plan.peak_bytes},
-          {"time_us", plan.time_us},
-          {"overhead", plan.overhead},
-          {"num_recomputed", plan.num_recomputed},
-          {"planner", plan.planner}};
-}
-
-ordered_json to_json(const PlanCurve& curve) {
-  ordered_json stages = ordered_json::object();
-  for (const StageTime& stage : curve.stages) stages[stage.stage] = stage.seconds;
-  return {{"store_all_peak_bytes", curve.store_all_peak_bytes},
-          {"store_all_time_us", curve.store_all_time_us},
-          {"min_budget_bytes", curve.min_budget_bytes()},
-          {"status", status_name(curve.status)},
-          {"num_blocks", curve.num_blocks},
-          {"num_block_classes", curve.num_block_classes},
-          {"has_chain", curve.has_chain},
-          {"note", curve.note},
-          {"stages_s", stages}};
-}
-
 double share(Bytes bytes, const PlanCurve& curve) {
   return curve.store_all_peak_bytes > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(curve.store_all_peak_bytes)
                                         : 100.0;
@@ -48,10 +26,6 @@ void print_curve_facts(const PlanCurve& curve) {
               share(curve.min_budget_bytes(), curve));
   if (!curve.note.empty()) std::printf("%s\n", curve.note.c_str());
 }
-
-}  // namespace
-
-namespace {
 
 void print(const PlannerResult& result, const std::string& planner, Bytes budget_bytes, const Plan& plain) {
   const auto percent = [&](Bytes bytes) {
@@ -85,24 +59,26 @@ int plan(const PlanSettings& settings, const std::string& budget, const std::str
   const PlannerResult result = run_with_progress(planner, graph, budget_bytes, settings.planner);
   if (result.plan && !output_path.empty()) write_file(output_path, schedule_to_json(result.plan->schedule));
   if (settings.json) {
-    std::printf("%s\n", to_json(result, planner.name, budget_bytes, plain).dump(2).c_str());
+    ordered_json document = to_json(result, planner.name, budget_bytes, plain);
+    document["complete"] = !was_interrupted();
+    std::printf("%s\n", document.dump(2).c_str());
   } else if (result.plan) {
     print(result, planner.name, budget_bytes, plain);
   }
   if (!result.plan && was_interrupted()) throw Interrupted();
   if (!result.plan) tell_infeasible(result, planner.name, budget, budget_bytes, plain);
+  if (was_interrupted()) return tell_interrupted();
   return result.plan ? kDone : kInfeasible;
 }
 
-int curve(const PlanSettings& settings) {
+int curve(const PlanSettings& settings, const std::string& output_path) {
   const TrainingGraph graph = load_graph(settings.graph_path, settings.device);
   const PlanCurve curve = plan_with_progress(graph, settings.planner);
+  const std::string document = to_json(curve).dump(2) + "\n";
+  if (!output_path.empty()) write_file(output_path, document);
   if (settings.json) {
-    ordered_json result = to_json(curve);
-    result["plans"] = ordered_json::array();
-    for (const Plan& plan : curve.plans) result["plans"].push_back(to_json(plan));
-    std::printf("%s\n", result.dump(2).c_str());
-    return kDone;
+    std::fputs(document.c_str(), stdout);
+    return was_interrupted() ? tell_interrupted() : kDone;
   }
   std::printf("%12s %8s %9s %11s  %s\n", "peak", "share", "overhead", "recomputed", "planner");
   for (const Plan& plan : curve.plans) {
@@ -110,7 +86,7 @@ int curve(const PlanSettings& settings) {
                 100 * plan.overhead, plan.num_recomputed, plan.planner.c_str());
   }
   print_curve_facts(curve);
-  return kDone;
+  return was_interrupted() ? tell_interrupted() : kDone;
 }
 
 }  // namespace rockmate::cli

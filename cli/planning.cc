@@ -66,23 +66,25 @@ TrainingGraph load_graph(const std::string& path, const std::string& device) {
 
 PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options) {
   ProgressBar bar;
+  std::atomic<bool> stop{interrupted != 0};
+  options.stop = &stop;
   options.on_progress = [&](const Progress& progress) {
     bar.draw(progress);
-    return !interrupted;
+    if (interrupted) stop = true;
+    return true;
   };
-  PlanCurve curve = plan_curve(graph, options);
-  if (interrupted) throw Interrupted();  // also when the planner had no time to ask
-  return curve;
+  return plan_curve(graph, options);
 }
 
 PlannerResult run_with_progress(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
                                 PlannerOptions options, const std::string& prefix) {
   ProgressBar bar;
-  std::atomic<bool> stop{false};
+  std::atomic<bool> stop{interrupted != 0};
+  options.stop = &stop;
   options.on_progress = [&](const Progress& progress) {
     bar.draw({prefix + progress.stage, progress.done});
     if (interrupted) stop = true;
-    return !interrupted;
+    return true;  // planners see `stop`, and keep what they have
   };
   return run_planner(planner, graph, budget_bytes, PlannerContext(options, &stop));
 }
@@ -94,8 +96,8 @@ nlohmann::ordered_json to_json(const PlannerResult& result, const std::string& p
   const bool has_plan = result.plan.has_value();
   object["peak_bytes"] = or_null(has_plan, has_plan ? result.plan->peak_bytes : 0);
   object["store_all_peak_bytes"] = plain.peak_bytes;
-  object["store_all_time"] = plain.time_us;
-  object["time"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
+  object["store_all_time_us"] = plain.time_us;
+  object["time_us"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
   object["overhead"] = or_null(has_plan, has_plan ? result.plan->overhead : 0);
   object["lower_bound"] = or_null(std::isfinite(result.lower_bound), result.lower_bound);
   object["min_budget_bytes"] = or_null(result.min_budget_bytes > 0, result.min_budget_bytes);
@@ -145,6 +147,36 @@ std::string status_name(PlanStatus status) {
       return "time_limit";
   }
   return "";
+}
+
+nlohmann::ordered_json to_json(const PlanCurve& curve) {
+  using nlohmann::ordered_json;
+  ordered_json stages = ordered_json::object();
+  for (const StageTime& stage : curve.stages) stages[stage.stage] = stage.seconds;
+  ordered_json plans = ordered_json::array();
+  for (const Plan& plan : curve.plans) {
+    plans.push_back({{"peak_bytes", plan.peak_bytes},
+                     {"time_us", plan.time_us},
+                     {"overhead", plan.overhead},
+                     {"num_recomputed", plan.num_recomputed},
+                     {"planner", plan.planner}});
+  }
+  return {{"store_all_peak_bytes", curve.store_all_peak_bytes},
+          {"store_all_time_us", curve.store_all_time_us},
+          {"min_budget_bytes", curve.min_budget_bytes()},
+          {"status", status_name(curve.status)},
+          {"complete", !was_interrupted()},
+          {"num_blocks", curve.num_blocks},
+          {"num_block_classes", curve.num_block_classes},
+          {"has_chain", curve.has_chain},
+          {"note", curve.note},
+          {"stages_s", stages},
+          {"plans", plans}};
+}
+
+int tell_interrupted() {
+  std::fputs("interrupted: this is what was found until then\n", stderr);
+  return kInterrupted;
 }
 
 }  // namespace rockmate::cli

@@ -11,7 +11,7 @@ namespace rockmate::cli {
 // Reads the graph and prices it for the device, if one is named.
 TrainingGraph load_graph(const std::string& path, const std::string& device);
 
-// plan_curve with a progress bar on standard error when that is a terminal. Ctrl-C makes it throw Interrupted.
+// plan_curve with a progress bar on standard error when that is a terminal. Ctrl-C makes it return the plans found until then.
 PlanCurve plan_with_progress(const TrainingGraph& graph, PlannerOptions options);
 
 // run_planner with a progress bar, its stages named after `prefix`. Ctrl-C makes the planner return the best that it has.
@@ -33,5 +33,11 @@ bool was_interrupted();
 const Plan* plan_within(const PlanCurve& curve, const std::string& budget, Bytes budget_bytes);
 
 std::string status_name(PlanStatus status);
+
+// All that is known of a curve: what `rockmate curve --json` prints.
+nlohmann::ordered_json to_json(const PlanCurve& curve);
+
+// Tells on standard error that Ctrl-C cut the work short.
+int tell_interrupted();
 
 }  // namespace rockmate::cli

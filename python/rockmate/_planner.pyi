@@ -190,5 +190,7 @@ def plan_report(
     budget_bytes: int = 0,
     curve: Sequence[tuple[int, float]] = ...,
     note: str = "",
+    planners_seconds: float = 0.0,
+    measured: str | None = None,
 ) -> str: ...
 def comparison_report(json: str) -> str: ...

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rockmate import _planner
+
+if TYPE_CHECKING:
+    from rockmate.meter import Peak
+
+    Measured: TypeAlias = Peak | int | Sequence[int] | Mapping[str, Any] | str | Path
 
 
 def format_bytes(count: float) -> str:
@@ -72,11 +79,33 @@ class Plan:
         """Predicted bytes held while each action of the step runs."""
         return list(_planner.simulate(self.graph, self.schedule).bytes_inside)
 
-    def save_report(self, path: str | Path) -> None:
-        """Write the plan as one self-contained HTML page."""
-        Path(path).write_text(
-            _planner.plan_report(self.graph, self.schedule, self.budget_bytes, [(p.peak_bytes, p.overhead) for p in self.curve])
+    def save_report(
+        self, path: str | Path, *, measured: Measured | None = None, planners_seconds: float = 5.0, note: str = ""
+    ) -> None:
+        """Write the plan as one HTML page that needs no network, in light and dark, for screens and phones.
+
+        Args:
+            path: the HTML file.
+            measured: a run of the step to put beside the prediction: what :func:`rockmate.measure_peak` returned, a peak in
+                bytes, the bytes after every allocation and free, a mapping with ``peak_bytes``, ``time_us``, ``trace`` and
+                ``note`` (all may be left out), or the path of a ``rockmate-measured`` file.
+            planners_seconds: how long the quick planners (Chen, Kusumoto, Rotor, DTR, PyTorch's memory budget) may work for
+                their points beside the curve; 0 leaves them out.
+            note: a sentence below the title.
+
+        Raises:
+            ValueError: when ``measured`` is none of that, or holds neither a peak nor a time.
+        """
+        page = _planner.plan_report(
+            self.graph,
+            self.schedule,
+            self.budget_bytes,
+            [(point.peak_bytes, point.overhead) for point in self.curve],
+            note or f"On {self.graph.device}, {self.note}",
+            planners_seconds,
+            None if measured is None else _measured_json(measured),
         )
+        Path(path).write_text(page, encoding="utf-8")
 
     def save(self, graph_path: str | Path, schedule_path: str | Path) -> None:
         """Write graph and schedule as JSON, for the ``rockmate`` command and for bug reports."""
@@ -128,10 +157,51 @@ class PiecesPlan:
     def kept_bytes(self) -> int:
         return sum(size for _, size, _ in self.kept)
 
+    def save_report(self, path: str | Path) -> None:
+        """Write the plans of all pieces as one HTML page: a table, and the memory of each piece over its part of the step."""
+        runs = [
+            {
+                "label": f"{number}. {piece.graph.name or 'piece'}",
+                "cells": [
+                    format_bytes(piece.peak_bytes),
+                    format_bytes(piece.store_all_peak_bytes),
+                    f"{piece.overhead:.1%}",
+                    str(len(piece.recomputed)),
+                    format_bytes(piece.kept_bytes),
+                ],
+                "traces": [{"label": "predicted", "bytes": piece.trace()}],
+            }
+            for number, piece in enumerate(self.pieces, start=1)
+        ]
+        page = {
+            "title": "Training plan in pieces",
+            "subtitle": str(self),
+            "columns": ["predicted peak", "without recomputation", "overhead", "recomputed ops", "kept for the backward pass"],
+            "runs": runs,
+        }
+        Path(path).write_text(_planner.comparison_report(json.dumps(page)), encoding="utf-8")
+
     def __str__(self) -> str:
         return (
             f"{_summary(self)}. Planned in {len(self.pieces)} pieces; ops between them hold {format_bytes(self.between_bytes)}."
         )
+
+
+def _measured_json(measured: Measured) -> str:
+    """What was measured, as a ``rockmate-measured`` file holds it."""
+    if isinstance(measured, (str, Path)):
+        return Path(measured).read_text(encoding="utf-8")
+    if isinstance(measured, bool):
+        raise ValueError("[measured] True or False is no measurement; give the peak in bytes, or what measure_peak returned")
+    if isinstance(measured, int):
+        fields: dict[str, Any] = {"peak_bytes": measured}
+    elif isinstance(measured, Mapping):
+        fields = dict(measured)
+    elif isinstance(measured, Sequence):
+        fields = {"trace": list(measured)}
+    else:
+        fields = {"peak_bytes": measured.activation_bytes, "trace": list(measured.trace)}
+    return json.dumps({"format": "rockmate-measured", "version": 1, **fields})
 
 
 def _summary(plan: Plan | PiecesPlan) -> str:

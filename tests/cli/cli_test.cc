@@ -53,10 +53,12 @@ const std::string kChain = std::string(ROCKMATE_SOURCE_DIR) + "/tests/graphs/cha
 TEST_CASE("help and version are no errors") {
   CHECK(rockmate_command("--help").status == 0);
   CHECK(rockmate_command("--version").output.starts_with("rockmate 0."));
-  for (const char* command : {"plan", "compare", "curve", "simulate", "show", "report"}) {
+  for (const char* command : {"", "plan", "compare", "curve", "simulate", "show", "report", "import"}) {
     const Outcome outcome = rockmate_command(std::string(command) + " --help");
     CHECK(outcome.status == 0);
-    CHECK(outcome.output.find("Usage:") != std::string::npos);
+    for (const char* part : {"Usage: rockmate", "Examples:", "Exit status: 0 done; 1"}) {
+      CHECK(outcome.output.find(part) != std::string::npos);
+    }
   }
 }
 
@@ -105,6 +107,8 @@ TEST_CASE("planners side by side: a row for each, and all that plan tells of eac
     const std::size_t begin = alone.output.find('{'), end = alone.output.rfind('}');
     REQUIRE(end != std::string::npos);
     auto planned = nlohmann::json::parse(alone.output.substr(begin, end + 1 - begin));
+    CHECK(planned["complete"] == true);
+    planned.erase("complete");
     planned["plan_seconds"] = result["plan_seconds"];
     CHECK(planned == result);
   }
@@ -112,6 +116,46 @@ TEST_CASE("planners side by side: a row for each, and all that plan tells of eac
   CHECK(document["results"][1]["status"] == "infeasible");
   CHECK(document["results"][1]["overhead"].is_null());
   CHECK(document["results"][3]["peak_bytes"] <= 404);
+}
+
+TEST_CASE("curve and comparison are written to files that report shows") {
+  const Folder folder;
+  const std::string curve = folder.file("curve.json"), compared = folder.file("compare.json"), page = folder.file("page.html");
+  const std::string schedule = folder.file("schedule.json"), measured = folder.file("measured.json");
+  const Outcome printed = rockmate_command("curve " + kChain + " --json -o " + curve);
+  REQUIRE(printed.status == 0);
+  CHECK(printed.output == read_file(curve));
+  CHECK(nlohmann::json::parse(printed.output)["complete"] == true);
+  const Outcome comparison = rockmate_command("compare " + kChain + " --budgets 404 --planners dtr,auto -o " + compared +
+                                              " --html " + folder.file("compare.html"));
+  REQUIRE(comparison.status == 0);
+  CHECK(comparison.output.find("overhead at") != std::string::npos);
+  CHECK(nlohmann::json::parse(read_file(compared))["results"].size() == 2);
+  CHECK(read_file(folder.file("compare.html")).starts_with("<!doctype html>"));
+  write_file(measured, R"({"format": "rockmate-measured", "version": 1, "peak_bytes": 400})");
+  REQUIRE(rockmate_command("plan " + kChain + " -b 404 -o " + schedule).status == 0);
+
+  const Outcome reported = rockmate_command("report " + kChain + " " + schedule + " -b 404 --curve " + curve + " --compare " +
+                                            compared + " --measured " + measured + " --json -o " + page);
+  REQUIRE(reported.status == 0);
+  const auto shown = nlohmann::json::parse(reported.output);
+  CHECK(shown["budget_bytes"] == 404);
+  CHECK(shown["planners"] == nlohmann::json({"dtr", "auto"}));
+  CHECK(shown["measured_peak_bytes"] == 400);
+  CHECK(shown["num_plans"] == nlohmann::json::parse(printed.output)["plans"].size());
+  CHECK(read_file(page).find("Predicted against measured") != std::string::npos);
+
+  const Outcome bare = rockmate_command("report " + kChain + " --no-curve --no-planners -o " + page);
+  CHECK(bare.status == 0);
+  CHECK(read_file(page).find("What other budgets would cost") == std::string::npos);
+  const Outcome other = rockmate_command("report " + std::string(ROCKMATE_SOURCE_DIR) + "/tests/graphs/dropout.json --curve " +
+                                         curve + " -o " + page);
+  CHECK(other.status == 2);
+  CHECK(other.output.starts_with("[curve] store_all_peak_bytes: it is of another graph"));
+  CHECK(rockmate_command("report " + kChain + " -b 404 --curve " + curve + " -o " + page).status == 2);
+  CHECK(
+      rockmate_command("report " + std::string(ROCKMATE_SOURCE_DIR) + "/tests/graphs/dropout.json " + schedule + " -o " + page)
+          .status == 1);
 }
 
 TEST_CASE("a budget that can't be met: status 1, the least one named, nothing written") {

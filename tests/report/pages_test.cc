@@ -7,6 +7,8 @@
 #include "rockmate/report/comparison_page.h"
 #include "rockmate/report/page.h"
 #include "rockmate/report/plan_page.h"
+#include "rockmate/report/planner_chart.h"
+#include "rockmate/report/planners_page.h"
 #include "tests/example_graph.h"
 
 using namespace rockmate;
@@ -42,14 +44,78 @@ TEST_CASE("a plan's page") {
   g.name = "<script>alert('&')</script>";
   const Schedule schedule = schedule_from_sequence(g, {0, 1, 2, 3, 1, 4, 5});
   const std::string html =
-      plan_page(g, schedule, {.budget_bytes = 2000, .curve = {{1000, 0.5}, {1124, 0.05}}, .note = "A chain of two blocks."});
+      plan_page(g, schedule,
+                {.budget_bytes = 2000,
+                 .curve = {{1000, 0.5, "rockmate"}, {1124, 0.05, "evict"}},
+                 .planners = {{"chen-sqrt", {{1124, 0.4}}}},
+                 .measured = MeasuredStep{.peak_bytes = 1124, .time_us = 42, .trace = {0, 1000, 1124, 0}, .note = "Here."},
+                 .note = "A chain of two blocks."});
   check_self_contained(html);
   CHECK(count(html, "<script>") == 1);  // its own
   CHECK(count(html, "A chain of two blocks.") == 1);
-  CHECK(count(html, "budget 1.95 KiB") == 2);  // in the wide and the narrow picture
-  CHECK(count(html, "1.10 KiB") >= 1);         // the peak, 1124 bytes
+  CHECK(count(html, ">budget 1.95 KiB<") == 2 * 3);  // in the three sizes of two pictures
+  CHECK(count(html, "1.10 KiB") >= 1);               // the peak, 1124 bytes
   CHECK(count(html, "without recomputation") >= 2);
-  CHECK(count(html, "class=\"marker\"") == 2);
+  CHECK(count(html, "class=\"marker\"") == 3);
+  CHECK(count(html, "as predicted, to the byte") == 1);
+  CHECK(count(html, "<td>equal</td>") == 1);    // the peak
+  CHECK(count(html, "<td>+100.0%</td>") == 1);  // 42 µs measured, 21 predicted
+  CHECK(count(html, "chen-sqrt</span>") == 1);  // in the legend
+  CHECK(count(html, "forward 10 µs") == 3);     // mm 8, relu 1, sum 1
+  CHECK(count(html, "backward 11 µs") == 3);    // relu again, then 1 + 1 + 8
+}
+
+TEST_CASE("the page of a graph in one pass keeps nothing between passes") {
+  TrainingGraph g = example::graph();
+  g.has_boundary = false;
+  g.values[example::dloss].kind = ValueKind::kInput;
+  for (Op& op : g.ops) op.pass = Pass::kBackward;
+  const std::string html = plan_page(g, schedule_from_sequence(g, {0, 1, 2, 3, 1, 4, 5}));
+  check_self_contained(html);
+  CHECK(count(html, ">Kept<") == 0);
+  CHECK(count(html, "backward") == count(html, "relu_backward") + count(html, "mm_backward"));
+}
+
+TEST_CASE("plans far above the others do not flatten the picture") {
+  PlannerChart chart;
+  chart.lines = {{"curve", {{10, 4.0}, {20, 1.5}, {30, 0.1}}}};
+  CHECK(count(planner_figure(chart), "2 plans cost more than 100.0%, up to 400.0%: above the picture.") == 1);
+  chart.chosen = CurvePoint{20, 1.5};  // it must be seen
+  CHECK(count(planner_figure(chart), "1 plan costs more than 180.0%, up to 400.0%: above the picture.") == 1);
+  chart.lines[0].points.erase(chart.lines[0].points.begin());
+  CHECK(count(planner_figure(chart), "above the picture") == 0);
+}
+
+TEST_CASE("planners side by side") {
+  PlannersPage page{.title = "Planners on <g>", .store_all_peak_bytes = 1024, .store_all_time_us = 2000};
+  page.budgets = {"80%", "50%"};
+  page.rows = {{.points = {"dtr", {{800, 0.1}}}, .cells = {"10.00% "}, .plan_seconds = 1.5}, {.points = {"rotor", {}}}};
+  page.bounds = {"8.00% ", "-"};
+  const std::string html = planners_page(page);
+  check_self_contained(html);
+  CHECK(count(html, "<tr>") == 4);  // heading, two planners, the bound
+  CHECK(count(html, "<polyline") == 3);
+  CHECK(count(html, "1.5 s") == 1);
+  page.rows.clear();
+  check_self_contained(planners_page(page));
+}
+
+TEST_CASE("a block for each row, up to sixty rows") {
+  TrainingGraph g;
+  for (int i = 0; i < 100; ++i) {
+    g.values.push_back({"v" + std::to_string(i), 1, ValueKind::kActivation, Retention::kUntilLastUse, i});
+    Op op;
+    op.name = "op" + std::to_string(i);
+    op.module = "layers." + std::to_string(i);
+    op.time_us = 1;
+    op.outputs = {i};
+    if (i > 0) op.inputs = {i - 1};
+    g.ops.push_back(op);
+  }
+  const std::string html = plan_page(g, schedule_from_sequence(g, store_all_sequence(g)));
+  check_self_contained(html);
+  CHECK(count(html, "layers.0 to layers.1") == 3);  // 50 rows of two blocks
+  CHECK(count(html, "<details><summary>100 blocks</summary>") == 1);
 }
 
 TEST_CASE("pages of steps without times, without backward pass, without anything") {
@@ -73,8 +139,8 @@ TEST_CASE("a comparison's page") {
   CHECK(comparison.runs[1].traces[1].bytes == std::vector<Bytes>{0, 49, 0});
   const std::string html = comparison_page(comparison);
   check_self_contained(html);
-  CHECK(count(html, "<svg") == 2 * 3);       // the common picture and one for each run with traces
-  CHECK(count(html, "<polyline") == 2 * 5);  // two in the common picture, one and two in the others
+  CHECK(count(html, "<svg") == 3 * 3);       // the common picture and one for each run with traces
+  CHECK(count(html, "<polyline") == 3 * 5);  // two in the common picture, one and two in the others
   CHECK(count(html, "&lt;refused&gt;") == 1);
   check_self_contained(comparison_page({}));
 }

@@ -51,6 +51,7 @@ TEST_CASE("what a block keeps and recomputes") {
   CHECK(blocks[1].forward_ops == 2);
   CHECK(blocks[1].recomputed == 1);
   CHECK(blocks[1].recompute_time_us == 1);
+  CHECK(blocks[1].most_often == 1);
 }
 
 TEST_CASE("who holds the memory, the workspace too") {
@@ -69,4 +70,10 @@ TEST_CASE("who holds the memory, the workspace too") {
   CHECK(summary.blocks[0].what == "layers.0");
   CHECK(summary.blocks[0].bytes == 1000);
   CHECK(summary.blocks[1].bytes == 600);
+  CHECK(summary.blocks[1].count == 2);
+  REQUIRE(summary.calls.size() == 3);
+  CHECK(summary.calls[0].what == "aten.mm");
+  CHECK(summary.calls[1].what == "workspace of aten.relu");
+  CHECK(summary.calls[2].what == "aten.relu");
+  CHECK(summary.calls[2].bytes == 100);
 }

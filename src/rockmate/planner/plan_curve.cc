@@ -49,7 +49,7 @@ std::string describe(const Chain& chain, const BlockClasses& classes, bool timed
   } else {
     note = "the graph has no chain of blocks: planned as a whole";
   }
-  return note + (timed_out ? "; the time limit cut the search short." : ".");
+  return note + (timed_out ? "; the search was cut short." : ".");
 }
 
 }  // namespace

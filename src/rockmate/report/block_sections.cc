@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kHoldersShown = 12;
 constexpr std::size_t kBlocksOpen = 14;  // a table of more blocks is folded
-constexpr std::size_t kRowsDrawn = 40;   // more blocks share rows
+constexpr std::size_t kRowsDrawn = 60;   // more blocks share rows
 
 enum class Detail { kNone, kCount, kBlock };
 
@@ -140,7 +140,7 @@ std::string timeline_section(const TrainingGraph& graph, const Schedule& schedul
     const double end = now + clock.step(action);
     const std::size_t row = index[block_of_op[action.id]] / each;
     if (is_computed[action.id]) {
-      again[row].push_back({now, end, kAgain});
+      again[row].push_back({now, end, kAgain, true});
     } else {
       const bool forward = graph.ops[action.id].pass == Pass::kForward || !graph.has_boundary;
       chart.rows[row].strips.push_back({now, end, forward ? kForward : kBackward});

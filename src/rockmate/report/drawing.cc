@@ -2,15 +2,24 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 namespace rockmate {
 namespace {
 
-constexpr double kCharacter = 7.4;  // the widest usual face at 13 units, on average over letters and digits
+constexpr double kTextHeight = 13;
 constexpr double kGap = 10;
 
 // Is this byte the first of a UTF-8 character?
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+// In shares of the text's height, of DejaVu Sans: the widest of the faces that systems come with.
+double character_width(char c) {
+  constexpr std::string_view kNarrow = " .,:;'|!ijl()[]ftr", kWide = "%@mwMWOQ…";
+  if (kNarrow.find(c) != std::string_view::npos) return 0.42;
+  if (kWide.find(c) != std::string_view::npos) return 0.98;
+  return c >= 'A' && c <= 'Z' ? 0.76 : 0.645;
+}
 
 }  // namespace
 
@@ -21,13 +30,15 @@ std::string coordinate(double value) {
 }
 
 double text_width(const std::string& text) {
-  return kCharacter * static_cast<double>(std::count_if(text.begin(), text.end(), begins_character));
+  double width = 0;
+  for (char c : text) width += begins_character(c) ? kTextHeight * character_width(c) : 0;
+  return width;
 }
 
 std::string shortened(const std::string& text, double width) {
   if (text_width(text) <= width) return text;
   std::string end = text;
-  while (!end.empty() && text_width(end) + kCharacter > width) {
+  while (!end.empty() && text_width("…" + end) > width) {
     std::size_t next = 1;
     while (next < end.size() && !begins_character(end[next])) ++next;
     end.erase(0, next);

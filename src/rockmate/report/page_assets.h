@@ -22,7 +22,7 @@ h2 { font-size: 17px; margin: 0 0 12px; }
 header p, p.note { color: var(--faint); margin: 0 0 10px; overflow-wrap: anywhere; }
 figure + p.note, .scroll + p.note, .scroll + figure { margin-top: 12px; }
 section { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 18px 20px; margin-top: 18px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin-top: 18px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px; margin-top: 18px; }
 .tile { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 12px 14px; }
 .tile span, .tile small { display: block; color: var(--faint); font-size: 13px; }
 .tile b { display: block; font-size: 22px; font-weight: 650; font-variant-numeric: tabular-nums; }
@@ -56,7 +56,9 @@ th:first-child { text-align: left; }
 thead th { color: var(--faint); font-size: 13px; white-space: normal; vertical-align: bottom; }
 tbody tr:last-child > * { border-bottom: 0; }
 th.bar { background: linear-gradient(90deg, color-mix(in srgb, var(--c0) 20%, transparent) var(--bar), transparent var(--bar)); }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 0 18px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 14px 18px; }
+.pair > section { margin-top: 4px; }
+.pair :is(th, td) { padding: 6px; }
 .pair .chart.wide, .pair .chart.medium { display: none; }
 .pair .chart.narrow { display: block; }
 .pair > div { min-width: 0; }

@@ -9,7 +9,8 @@
 namespace rockmate {
 namespace {
 
-constexpr double kUsualHighest = 1;  // overhead
+constexpr double kUsualHighest = 1;    // overhead
+constexpr std::size_t kMostDots = 60;  // more points are a line of their own
 
 }  // namespace
 
@@ -31,7 +32,7 @@ std::string planner_figure(const PlannerChart& planners) {
                   .stepped = true,
                   .filled = first,
                   .dashed = i >= 8,
-                  .dotted_points = true};
+                  .dotted_points = line.points.size() <= kMostDots};
     for (const CurvePoint& point : line.points) {
       const double overhead = std::max(0.0, point.overhead);
       series.points.push_back({static_cast<double>(point.peak_bytes), overhead});

@@ -43,9 +43,11 @@ class StripDrawing {
             coordinate(width_ - kRight) + "\" y2=\"" + coordinate(top + kRow / 2) + "\"/>\n";
     // One path for each colour; strips that touch on the screen become one.
     std::map<int, std::vector<Point>> by_color;
+    std::map<int, bool> is_small;
     for (const Strip& strip : row.strips) {
       const double from = at_x(strip.from), to = std::max(at_x(strip.to), from + kLeastWidth);
       std::vector<Point>& merged = by_color[strip.color];
+      is_small[strip.color] = strip.is_small;
       if (!merged.empty() && from <= merged.back().y + 0.3) {
         merged.back().y = std::max(merged.back().y, to);
       } else {
@@ -58,9 +60,10 @@ class StripDrawing {
     }
     for (int color : order) {
       std::string path;
+      const double from = top + (is_small[color] ? kRow / 2 : 3), height = top + kRow - 3 - from;
       for (const Point& from_to : by_color[color]) {
-        path += "M" + coordinate(from_to.x) + " " + coordinate(top + 3) + "H" + coordinate(from_to.y) + "v" +
-                coordinate(kRow - 6) + "H" + coordinate(from_to.x) + "z";
+        path += "M" + coordinate(from_to.x) + " " + coordinate(from) + "H" + coordinate(from_to.y) + "v" + coordinate(height) +
+                "H" + coordinate(from_to.x) + "z";
       }
       svg_ += "<path class=\"strip c" + std::to_string(color % 8) + "\" d=\"" + path + "\"/>\n";
     }

@@ -10,7 +10,8 @@ namespace rockmate {
 
 struct Strip {
   double from = 0, to = 0;
-  int color = 0;  // which of the page's eight
+  int color = 0;          // which of the page's eight
+  bool is_small = false;  // half as high, so that what lies below is seen
 };
 
 struct StripRow {
