@@ -11,6 +11,7 @@
 #include "rockmate/solvers/polish.h"
 #include "rockmate/solvers/sequence_memory.h"
 #include "tests/oracle/exhaustive.h"
+#include "tests/solvers/random_graph.h"
 
 using namespace rockmate;
 
@@ -18,34 +19,6 @@ namespace {
 
 TrainingGraph load(const std::string& name) {
   return graph_from_json(read_file(std::string(ROCKMATE_SOURCE_DIR) + "/tests/graphs/" + name + ".json"));
-}
-
-// Layers of ops that read from a few layers before, in one pass.
-TrainingGraph random_graph(int ops, unsigned seed, bool boundary) {
-  std::mt19937 random(seed);
-  TrainingGraph graph;
-  graph.has_boundary = boundary;
-  graph.rng_state_bytes = 3;
-  for (int i = 0; i < ops; ++i) {
-    Op op;
-    op.name = "op" + std::to_string(i);
-    op.pass = i < ops / 2 ? Pass::kForward : Pass::kBackward;
-    op.time_us = 1 + static_cast<double>(random() % 10);
-    op.workspace_bytes = random() % 4 == 0 ? random() % 20 : 0;
-    op.is_random = random() % 8 == 0;
-    for (int k = 0; k < 3 && i > 0; ++k) {
-      const ValueId input = static_cast<ValueId>(i - 1 - random() % std::min(i, 12));
-      if (std::find(op.inputs.begin(), op.inputs.end(), input) == op.inputs.end()) op.inputs.push_back(input);
-    }
-    op.outputs = {i};
-    Value value{.name = "v" + std::to_string(i), .bytes = static_cast<Bytes>(random() % 100), .producer = i};
-    if (random() % 16 == 0 || i + 1 == ops) value.retention = Retention::kUntilStepEnd;
-    if (boundary && i < ops / 2 && random() % 16 == 0) value.retention = Retention::kUntilForwardEnd;
-    graph.values.push_back(value);
-    graph.ops.push_back(op);
-  }
-  check_graph(graph);
-  return graph;
 }
 
 // The highest memory at an instance, which is what SequenceMemory counts; the line has slots between them, never higher.
@@ -60,7 +33,7 @@ void check_same(const TrainingGraph& graph, const TimeLine& line) {
 
 TEST_CASE("random edits of a time line keep its memory exact") {
   for (unsigned seed = 0; seed < 20; ++seed) {
-    const TrainingGraph graph = random_graph(40, seed, seed % 2 == 0);
+    const TrainingGraph graph = testing::random_graph(40, seed, seed % 2 == 0);
     TimeLine line(graph, store_all_sequence(graph));
     check_same(graph, line);
     std::mt19937 random(seed);
@@ -81,7 +54,7 @@ TEST_CASE("random edits of a time line keep its memory exact") {
 
 TEST_CASE("polishing never makes a sequence slower or break its budget") {
   for (unsigned seed = 0; seed < 10; ++seed) {
-    const TrainingGraph graph = random_graph(60, seed, seed % 2 == 0);
+    const TrainingGraph graph = testing::random_graph(60, seed, seed % 2 == 0);
     const std::vector<OpId> start = store_all_sequence(graph);
     const Bytes plain = SequenceMemory(graph, start).peak_bytes();
     for (int percent : {95, 80, 60}) {

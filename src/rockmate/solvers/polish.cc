@@ -4,8 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <random>
 
+#include "rockmate/solvers/dice.h"
 #include "rockmate/solvers/time_line.h"
 
 namespace rockmate {
@@ -18,24 +18,6 @@ constexpr int kFillTries = 10;          // recomputations tried to take out in o
 constexpr int kCrowded = 100;           // chains without room, then the line is spread again
 constexpr double kPenalty = 20;         // energy of an excess of the whole budget, in plain steps; any excess costs one more
 constexpr double kCoolest = 1.0 / 300;  // last temperature over the first
-
-// xoshiro-like quality is not needed, speed is: splitmix64.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 1) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
-  int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
-  int between(int first, int last) { return first + below(std::max(last - first, 0) + 1); }
-  double share() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-
- private:
-  std::uint64_t state_;
-};
 
 class Polish {
  public:

@@ -7,6 +7,8 @@
 //   the chain       rk_rotor        every memory at once, by dynamic programming over block options
 //   any graph       evict           greedy descent of the peak
 //                   keep            takes recomputations out again where there is room
+//                   anneal          from far above the budget to within it, order included
+//                   polish          changes a good sequence near its budget until nothing improves it
 #pragma once
 
 #include "rockmate/solvers/block_cache.h"
