@@ -14,13 +14,64 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from rockmate.errors import RockmateError
+from rockmate.curve_chart import curve_chart
+from rockmate.errors import BudgetError, RockmateError
 from rockmate.module import Rockmate
 from rockmate.options import Budget
 from rockmate.plan import CurvePoint, Plan, format_bytes
 from rockmate.planning import resolve_budget
 
 SHARES = tuple(share / 100 for share in range(100, 0, -10))
+
+# Values that an optimizer keeps for each trained parameter, each as large as the parameter.
+OPTIMIZER_STATES = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adagrad": 1, "lion": 1, "adam": 2, "adamw": 2}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a training step fits a memory, and with which plan. True where it does. All sizes in bytes.
+
+    Attributes:
+        memory_bytes: what was asked for.
+        parameter_bytes: parameters and buffers.
+        gradient_bytes: gradients of the parameters.
+        optimizer_bytes: the optimizer's state.
+        activation_bytes: what is left for activations: the budget to train with. Below 0 when the rest alone is too much.
+        min_budget_bytes: the least activation budget that can be met.
+        point: the fastest plan within it; ``None`` when no plan is.
+    """
+
+    memory_bytes: int
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    activation_bytes: int
+    min_budget_bytes: int
+    point: CurvePoint | None
+
+    def __bool__(self) -> bool:
+        return self.point is not None
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much more memory the plan of the least peak needs; 0 when it fits."""
+        return max(self.min_budget_bytes - self.activation_bytes, 0)
+
+    def __str__(self) -> str:
+        beside = (
+            f"parameters and buffers {format_bytes(self.parameter_bytes)}, gradients {format_bytes(self.gradient_bytes)}, "
+            f"optimizer {format_bytes(self.optimizer_bytes)}"
+        )
+        if self.point is None:
+            return (
+                f"does not fit {format_bytes(self.memory_bytes)}: {format_bytes(self.missing_bytes)} are missing ({beside}, "
+                f"activations {format_bytes(self.min_budget_bytes)} at the least)"
+            )
+        return (
+            f"fits {format_bytes(self.memory_bytes)} with {self.point.overhead:.1%} overhead: {beside}, activations "
+            f"{format_bytes(self.point.peak_bytes)} of {format_bytes(self.activation_bytes)} that are left; "
+            f"train with budget={self.activation_bytes}"
+        )
 
 
 @dataclass(frozen=True)
@@ -59,6 +110,49 @@ class Estimate:
         within = [point for point in self.curve if point.peak_bytes <= budget_bytes]
         return min(within, key=lambda point: point.overhead) if within else None
 
+    def fits(self, memory: int | str, *, optimizer: str | int = "adamw") -> Fit:
+        """Whether a training step fits, counting everything together: a device of 16 GiB, say.
+
+        Parameters, buffers, all gradients and the optimizer's state are taken to be there at the activations' peak, so the
+        answer is on the safe side. What the device needs beyond tensors (a CUDA context, fragmentation) is not counted: ask
+        for somewhat less than it has.
+
+        Args:
+            memory: bytes, or text such as ``"16GiB"``.
+            optimizer: ``"sgd"``, ``"momentum"``, ``"rmsprop"``, ``"adagrad"``, ``"lion"``, ``"adam"`` or ``"adamw"``, with
+                states in the type of the parameters; or the bytes of its state.
+
+        Raises:
+            BudgetError: when ``memory`` is no amount of memory.
+            ValueError: for an unknown optimizer.
+
+        Example:
+            >>> answer = estimate.fits("16GiB")
+            >>> model = rockmate.Rockmate(model, budget=answer.activation_bytes) if answer else None
+        """
+        if not isinstance(memory, (int, str)) or isinstance(memory, bool) or (isinstance(memory, str) and "%" in memory):
+            raise BudgetError(f"[estimate] {memory!r} is no memory; give bytes (int) or text such as '16GiB'")
+        memory_bytes = resolve_budget(memory, 1 << 62)
+        if isinstance(optimizer, str):
+            if optimizer not in OPTIMIZER_STATES:
+                known = ", ".join(OPTIMIZER_STATES)
+                raise ValueError(f"[estimate] unknown optimizer {optimizer!r}; choose one of {known}, or give its bytes")
+            optimizer_bytes = OPTIMIZER_STATES[optimizer] * self.gradient_bytes
+        elif isinstance(optimizer, bool) or optimizer < 0:
+            raise ValueError(f"[estimate] {optimizer!r} is no size of an optimizer's state; give 0 or more bytes")
+        else:
+            optimizer_bytes = optimizer
+        left = memory_bytes - self.parameter_bytes - self.gradient_bytes - optimizer_bytes
+        return Fit(
+            memory_bytes=memory_bytes,
+            parameter_bytes=self.parameter_bytes,
+            gradient_bytes=self.gradient_bytes,
+            optimizer_bytes=optimizer_bytes,
+            activation_bytes=left,
+            min_budget_bytes=self.min_budget_bytes,
+            point=self.at(left) if left >= self.min_budget_bytes else None,
+        )
+
     @property
     def least_total_bytes(self) -> int:
         """Parameters, buffers, gradients and the least activation budget together, without the optimizer's state."""
@@ -94,10 +188,14 @@ class Estimate:
         return "\n".join([self._headline(), *lines])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)
-        rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in self._cells())
+        cell = 'style="text-align:right;padding:2px 10px;font-variant-numeric:tabular-nums"'
+        head = "".join(f"<th {cell}>{heading}</th>" for heading in _HEADINGS)
+        rows = ("".join(f"<td {cell}>{html.escape(text)}</td>" for text in row) for row in self._cells())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p>{html.escape(self._headline())}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return (
+            f"<p>{html.escape(self._headline())}</p>{curve_chart(self.curve, self.store_all_peak_bytes)}"
+            f'<div style="overflow-x:auto"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        )
 
 
 _HEADINGS = ("budget", "bytes", "peak", "overhead", "plus parameters and gradients")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import models
 import pytest
@@ -127,6 +128,55 @@ def test_table() -> None:
     assert estimate.at("1KB") is None and estimate.at(1.0) == rows[0][2]
     with pytest.raises(rockmate.BudgetError):
         estimate.at("abc")
+
+
+def plain_estimate() -> rockmate.Estimate:
+    """Parameters 1000 bytes, gradients 800; 5000 bytes of activations, or 2000 with 50 % overhead, or 3000 with 10 %."""
+    points = [rockmate.plan.CurvePoint(2000, 0.5), rockmate.plan.CurvePoint(3000, 0.1), rockmate.plan.CurvePoint(5000, 0.0)]
+    nothing: Any = None
+    return rockmate.Estimate(
+        store_all_peak_bytes=5000,
+        min_budget_bytes=2000,
+        curve=points,
+        store_all_time_us=100.0,
+        parameter_bytes=1000,
+        gradient_bytes=800,
+        cost="cpu",
+        name="<a model>",
+        plan=nothing,
+    )
+
+
+def test_does_it_fit() -> None:
+    estimate = plain_estimate()
+    # 7000 - 1000 - 800 - 2 * 800 for AdamW's two states leaves 3600.
+    answer = estimate.fits(7000)
+    assert answer and answer.optimizer_bytes == 1600 and answer.activation_bytes == 3600
+    assert answer.point is not None and answer.point.peak_bytes == 3000 and answer.missing_bytes == 0
+    assert str(answer).startswith("fits 6.836 KiB with 10.0% overhead") and "budget=3600" in str(answer)
+    # 5399 leaves 1999 bytes, one below the least.
+    short = estimate.fits("5399B")
+    assert not short and short.missing_bytes == 1 and "1 B are missing" in str(short)
+    assert estimate.fits(5400)
+    assert estimate.fits(5399, optimizer="sgd").activation_bytes == 3599
+    assert estimate.fits(5399, optimizer=1599)
+    assert not estimate.fits(100) and estimate.fits(100).missing_bytes == 5300
+    assert estimate.fits("16GiB").activation_bytes == 16 * 2**30 - 3400
+    for nonsense in ("50%", 0.5, True, "abc", -1):
+        with pytest.raises(rockmate.BudgetError):
+            estimate.fits(nonsense)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="choose one of sgd"):
+        estimate.fits(7000, optimizer="no such optimizer")
+    with pytest.raises(ValueError, match="0 or more bytes"):
+        estimate.fits(7000, optimizer=-1)
+
+
+def test_notebook() -> None:
+    text = plain_estimate()._repr_html_()
+    assert "&lt;a model&gt;" in text and "<script" not in text and "http" not in text
+    assert text.count("<svg") == text.count("</svg>") == text.count("<polyline") == 1
+    # A plan serves all budgets up to the next one: two corners for each later plan, and the end.
+    assert len(text.split('polyline points="')[1].split('"')[0].split()) == 6
 
 
 class Broken(nn.Module):
