@@ -9,6 +9,7 @@
 #include "rockmate/planner/background.h"
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/lower_bound.h"
+#include "rockmate/solvers/anneal.h"
 #include "rockmate/solvers/polish.h"
 
 namespace rockmate {
@@ -17,7 +18,12 @@ namespace {
 constexpr double kOthersSeconds = 0.7;  // for each of the other planners
 constexpr double kCurveShare = 0.4;     // of the time limit, at most, for the curve
 constexpr int kMaxStarts = 3;
-constexpr int kSmall = 300;  // ops
+constexpr int kSmall = 300;                // ops
+constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
+constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain
+constexpr double kAnnealShareChain = 0.2;  // where it has one
+constexpr double kMostAnnealed = 60;       // seconds
+constexpr int kDescentSteps = 5;           // budgets tried by annealing towards the least peak
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 
 class Auto {
@@ -27,13 +33,15 @@ class Auto {
         budget_bytes_(budget_bytes),
         context_(context),
         bound_us_(lower_bound_us(graph, budget_bytes)),
-        plain_(*judged_plan(graph, store_all_sequence(graph), "store-all")) {}
+        plain_(*judged_plan(graph, store_all_sequence(graph), "store-all")),
+        lowest_(plain_) {}
 
   PlannerAnswer run() {
     add(plain_);
     if (!is_done()) add_curve();
     if (!is_done()) add_others();
     least_peak_bytes_ = least_peak();
+    if (!is_done()) anneal_plain();
     if (!is_done() && !fits(starts_.front())) descend();
     if (!is_done()) polish_starts();
     PlannerAnswer answer;
@@ -93,6 +101,7 @@ class Auto {
       has_chain_ = curve.has_chain;
       curve_least_bytes_ = curve.min_budget_bytes();
       const Plan* within = curve.at(budget_bytes_);
+      lowest_ = curve.plans.front();
       add(within != nullptr ? *within : curve.plans.front());
       if (within == nullptr) within = &curve.plans.front();
       if (within + 1 <= &curve.plans.back()) above_ = *(within + 1);
@@ -118,29 +127,77 @@ class Auto {
     run_all("other planners", tasks);
   }
 
+  // From the plain order straight to the budget, in whatever order of ops: what no plan along a chain, and no descent that
+  // keeps the order, comes to.
+  void anneal_plain() {
+    const double share = has_chain_ && graph_.num_ops() >= kSmall ? kAnnealShareChain : kAnnealShare;
+    const double seconds = std::min(polish_seconds() * share, kMostAnnealed);
+    if (graph_.num_ops() > kMaxAnnealed || seconds <= 0) return;
+    const int count = num_threads(context_.options().threads);
+    std::vector<std::function<void()>> tasks;
+    for (int i = 0; i < count; ++i) {
+      tasks.push_back([&, i] {
+        AnnealOptions options;
+        options.budget_bytes = budget_bytes_;
+        options.seconds = seconds;
+        options.max_trials = std::int64_t{20'000} * graph_.num_ops();
+        options.seed = static_cast<std::uint64_t>(i);
+        options.stop = &stop_;
+        add(anneal(graph_, plain_.sequence, options).sequence);
+      });
+    }
+    run_all("anneal", tasks);
+  }
+
   // How low the peak can be brought at all. The same whatever the budget is, so that the least budget named is met when asked.
   void descend() {
     std::vector<std::function<void()>> tasks;
-    std::vector<std::vector<OpId>> found(4);
-    const Plan lowest = starts_.front();
+    std::vector<std::vector<OpId>> found(6);
+    const Bytes floor_bytes = peak_floor(graph_);
+    const double seconds = std::max(context_.seconds_left() / 3, 1e-3);
     for (int i = 0; i < 4; ++i) {
       tasks.push_back([&, i] {
         PolishOptions options;
-        options.budget_bytes = peak_floor(graph_);
-        options.seconds = std::max(context_.seconds_left() / 3, 1e-3);
+        options.budget_bytes = floor_bytes;
+        options.seconds = seconds;
         options.max_rounds = std::clamp<std::int64_t>(4'000'000 / graph_.num_ops(), 500, 40'000);
         options.seed = static_cast<std::uint64_t>(i);
         options.heat = 0.3;
         options.gradual = i % 2 == 0;
         options.stop = &stop_;
-        found[i] = polish(graph_, i < 2 ? plain_.sequence : lowest.sequence, options).sequence;
+        found[i] = polish(graph_, i < 2 ? plain_.sequence : lowest_.sequence, options).sequence;
       });
+    }
+    if (graph_.num_ops() <= kMaxAnnealed) {
+      for (int i = 4; i < 6; ++i)
+        tasks.push_back([&, i] { found[i] = annealed_descent(floor_bytes, static_cast<std::uint64_t>(i), seconds); });
     }
     run_all("least budget", tasks);
     for (const auto& sequence : found) {
       if (!sequence.empty()) add(sequence);
     }
     least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
+  }
+
+  // Anneals towards budgets halfway between what was reached and what was not.
+  std::vector<OpId> annealed_descent(Bytes floor_bytes, std::uint64_t seed, double seconds) const {
+    std::vector<OpId> best = lowest_.sequence;
+    Bytes reached = lowest_.peak_bytes, missed = floor_bytes;
+    for (int step = 0; step < kDescentSteps && missed < reached && !stop_; ++step) {
+      AnnealOptions options;
+      options.budget_bytes = missed + (reached - missed) * 3 / 4;
+      options.seconds = seconds / kDescentSteps;
+      options.max_trials = std::clamp<std::int64_t>(200'000'000 / graph_.num_ops(), 20'000, 200'000);
+      options.seed = seed + 16 * static_cast<std::uint64_t>(step);
+      options.stop = &stop_;
+      AnnealResult result = anneal(graph_, plain_.sequence, options);
+      if (result.peak_bytes < reached) {
+        reached = result.peak_bytes;
+        best = std::move(result.sequence);
+      }
+      if (result.peak_bytes > options.budget_bytes) missed = options.budget_bytes;
+    }
+    return best;
   }
 
   double polish_seconds() const {
@@ -206,7 +263,8 @@ class Auto {
   Bytes budget_bytes_;
   const PlannerContext& context_;
   Micros bound_us_;
-  Plan plain_;  // store-all
+  Plan plain_;   // store-all
+  Plan lowest_;  // of the curve: the one with the least peak
   std::mutex mutex_;
   std::vector<Plan> starts_;   // the best few, best first
   std::optional<Plan> above_;  // the next plan of the curve above the budget

@@ -21,7 +21,7 @@ constexpr double kLongHold = 0.05;    // unit of excess: a mean value held over 
 constexpr double kMoves = 0.5, kAdds = 0.25, kSwaps = 0.1;  // shares of the trials; the rest takes a recomputation out
 constexpr double kGuided = 0.8;                             // of the adds: where much memory is held
 constexpr int kTournament = 4;                              // positions looked at for that
-constexpr int kIdleTries = 24;                              // reads looked at for a value that lies idle
+constexpr int kIdleTries = 12;                              // reads looked at for a value that lies idle
 constexpr double kChain = 0.3;                              // an input that is gone is recomputed too, not kept longer
 constexpr int kMaxChain = 12;                               // ops added in one trial
 constexpr int kTrialsPerCheck = 128;
@@ -95,14 +95,13 @@ class Anneal {
 
   void one_trial() {
     log_.clear();
-    const double before = energy();
+    limit_ = energy() + 1e-12 * mean_us_ - temperature_ * std::log(1 - dice_.share());
     const double kind = dice_.share();
     const bool is_made = kind < kMoves                    ? move()
                          : kind < kMoves + kAdds          ? add()
                          : kind < kMoves + kAdds + kSwaps ? swap()
                                                           : take_out();
-    const double rise = energy() - before;
-    if (!is_made || (rise > 0 && !(dice_.share() < std::exp(-rise / temperature_)))) undo();
+    if (!is_made || energy() > limit_) undo();
   }
 
   void undo() {
@@ -191,7 +190,7 @@ class Anneal {
   }
 
   bool add() {
-    if (dice_.share() >= kGuided) return add_before(any_position(), line_.length());
+    if (line_.excess_bytes() == 0 || dice_.share() >= kGuided) return add_before(any_position(), line_.length());
     int position = any_position();
     for (int i = 1; i < kTournament; ++i) {
       const int other = any_position();
@@ -235,6 +234,9 @@ class Anneal {
         if (!fetch(v, target)) return false;
       }
     }
+    Micros time_us = line_.time_us();
+    for (OpId each : chain_) time_us += graph_.ops[each].time_us;
+    if (time_us > limit_) return false;  // too slow even if no excess were left
     std::sort(chain_.begin(), chain_.end());
     for (OpId each : chain_) {
       const InstanceId id = line_.insert(each, target);
@@ -274,6 +276,7 @@ class Anneal {
   Micros mean_us_ = 0;
   double unit_ = 1;  // bytes x positions
   double temperature_ = 0, weight_ = 0;
+  double limit_ = 0;  // the highest energy at which the present trial stays
   AnnealResult best_;
   std::vector<Edit> log_;
   std::vector<OpId> chain_;

@@ -45,7 +45,7 @@ void PositionLine::build(const std::vector<OpId>& sequence) {
   events_.resize(graph_.num_values());
   const auto place = [&](OpId op) {
     const InstanceId id = new_instance(op);
-    instances_[id].position = length();
+    position_[id] = length();
     order_.push_back(id);
     return id;
   };
@@ -91,11 +91,12 @@ PositionLine::InstanceId PositionLine::new_instance(OpId op) {
   InstanceId id = static_cast<InstanceId>(instances_.size());
   if (free_instances_.empty()) {
     instances_.emplace_back();
+    position_.push_back(0);
   } else {
     id = free_instances_.back();
     free_instances_.pop_back();
   }
-  instances_[id] = {op, 0, -1};
+  instances_[id] = {op, -1};
   return id;
 }
 
@@ -103,23 +104,23 @@ PositionLine::InstanceId PositionLine::insert(OpId op, int position) {
   assert(position > boundary_);
   const InstanceId id = new_instance(op);
   const Bytes before = position > 0 ? held_behind(position - 1) : 0;
-  for (int p = position; p < length(); ++p) ++instances_[order_[p]].position;
+  for (int p = position; p < length(); ++p) ++position_[order_[p]];
   order_.insert(order_.begin() + position, id);
   held_.insert(held_.begin() + position, before);
   excess_bytes_ += excess(before);
-  instances_[id].position = position;
+  position_[id] = position;
   attach(id);
   return id;
 }
 
 bool PositionLine::can_erase(InstanceId id) const {
   const Instance& instance = instances_[id];
-  if (instance.position <= boundary_ || of_op_[instance.op].size() < 2 || !may_repeat(graph_, instance.op)) return false;
+  if (position_[id] <= boundary_ || of_op_[instance.op].size() < 2 || !may_repeat(graph_, instance.op)) return false;
   const Op& op = graph_.ops[instance.op];
   if (op.is_random && of_op_[instance.op].front() == id) return false;
   return std::all_of(op.outputs.begin(), op.outputs.end(), [&](ValueId v) {
     if (!counts_[v]) return true;
-    const int index = event_at(v, instance.position);
+    const int index = event_at(v, position_[id]);
     const bool is_read = index + 1 < static_cast<int>(events_[v].size()) && !events_[v][index + 1].is_write;
     return index > 0 || !is_read;
   });
@@ -127,34 +128,34 @@ bool PositionLine::can_erase(InstanceId id) const {
 
 void PositionLine::erase(InstanceId id) {
   detach(id);
-  const int position = instances_[id].position;
+  const int position = position_[id];
   excess_bytes_ -= excess(held_[position]);
   order_.erase(order_.begin() + position);
   held_.erase(held_.begin() + position);
-  for (int p = position; p < length(); ++p) --instances_[order_[p]].position;
+  for (int p = position; p < length(); ++p) --position_[order_[p]];
   free_instances_.push_back(id);
 }
 
 void PositionLine::move(InstanceId id, int position) {
   assert(position > boundary_ && position < length());
   detach(id);
-  const int from = instances_[id].position;
+  const int from = position_[id];
   excess_bytes_ -= excess(held_[from]);
   if (position > from) {
     for (int p = from; p < position; ++p) {
       order_[p] = order_[p + 1];
       held_[p] = held_[p + 1];
-      instances_[order_[p]].position = p;
+      position_[order_[p]] = p;
     }
   } else {
     for (int p = from; p > position; --p) {
       order_[p] = order_[p - 1];
       held_[p] = held_[p - 1];
-      instances_[order_[p]].position = p;
+      position_[order_[p]] = p;
     }
   }
   order_[position] = id;
-  instances_[id].position = position;
+  position_[id] = position;
   held_[position] = position > 0 ? held_behind(position - 1) : 0;
   excess_bytes_ += excess(held_[position]);
   attach(id);
@@ -163,17 +164,17 @@ void PositionLine::move(InstanceId id, int position) {
 PositionLine::Window PositionLine::window_of(InstanceId id) const {
   const Instance& instance = instances_[id];
   Window window{boundary_ + 1, length() - 1};
-  if (instance.op == kNone || instance.position <= boundary_ || graph_.ops[instance.op].is_random) return {1, 0};
+  if (instance.op == kNone || position_[id] <= boundary_ || graph_.ops[instance.op].is_random) return {1, 0};
   const Op& op = graph_.ops[instance.op];
   for (ValueId v : op.inputs) {
     if (!counts_[v] || events_[v].empty()) continue;
-    window.first = std::max(window.first, instances_[events_[v].front().id].position + 1);
+    window.first = std::max(window.first, position_[events_[v].front().id] + 1);
   }
   for (ValueId v : op.outputs) {
     if (!counts_[v]) continue;
     const auto& all = events_[v];
     if (all.front().id != id || all.size() < 2) continue;  // an earlier write serves whoever this one leaves behind
-    if (!all[1].is_write) window.last = std::min(window.last, instances_[all[1].id].position - 1);
+    if (!all[1].is_write) window.last = std::min(window.last, position_[all[1].id] - 1);
   }
   return window;
 }
@@ -181,7 +182,7 @@ PositionLine::Window PositionLine::window_of(InstanceId id) const {
 int PositionLine::event_at(ValueId value, int position) const {
   const auto& all = events_[value];
   int index = static_cast<int>(all.size());
-  while (index > 0 && instances_[all[index - 1].id].position >= position) --index;
+  while (index > 0 && position_[all[index - 1].id] >= position) --index;
   return index;
 }
 
@@ -190,10 +191,9 @@ void PositionLine::attach(InstanceId id) {
   const Op& what = graph_.ops[op];
   charge_generator(op, -1);
   auto& siblings = of_op_[op];
-  const int position = instances_[id].position;
-  siblings.insert(
-      std::find_if(siblings.begin(), siblings.end(), [&](InstanceId other) { return instances_[other].position > position; }),
-      id);
+  const int position = position_[id];
+  siblings.insert(std::find_if(siblings.begin(), siblings.end(), [&](InstanceId other) { return position_[other] > position; }),
+                  id);
   charge_generator(op, 1);
   add(position, position, what.workspace_bytes);
   for (ValueId v : what.inputs) put_event(v, id, false);
@@ -207,7 +207,7 @@ void PositionLine::detach(InstanceId id) {
   const Op& what = graph_.ops[op];
   for (ValueId v : what.inputs) drop_event(v, id);
   for (ValueId v : what.outputs) drop_event(v, id);
-  const int position = instances_[id].position;
+  const int position = position_[id];
   add(position, position, -what.workspace_bytes);
   charge_generator(op, -1);
   std::erase(of_op_[op], id);
@@ -220,7 +220,7 @@ void PositionLine::detach(InstanceId id) {
 void PositionLine::put_event(ValueId value, InstanceId id, bool is_write) {
   if (!counts_[value]) return;
   auto& all = events_[value];
-  const auto index = static_cast<std::size_t>(event_at(value, instances_[id].position));
+  const auto index = static_cast<std::size_t>(event_at(value, position_[id]));
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(index), {id, is_write});
   charge_event(value, index, 1);
 }
@@ -228,7 +228,7 @@ void PositionLine::put_event(ValueId value, InstanceId id, bool is_write) {
 void PositionLine::drop_event(ValueId value, InstanceId id) {
   if (!counts_[value]) return;
   auto& all = events_[value];
-  const auto index = static_cast<std::size_t>(event_at(value, instances_[id].position));
+  const auto index = static_cast<std::size_t>(event_at(value, position_[id]));
   charge_event(value, index, -1);
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(index));
 }
@@ -238,7 +238,7 @@ void PositionLine::charge_event(ValueId value, std::size_t index, Bytes sign) {
   const Bytes bytes = sign * bytes_[value];
   if (bytes == 0) return;
   const auto& all = events_[value];
-  const auto position = [&](std::size_t i) { return instances_[all[i].id].position; };
+  const auto position = [&](std::size_t i) { return position_[all[i].id]; };
   const auto next_write = [&] {
     std::size_t i = index + 1;
     while (i < all.size() && !all[i].is_write) ++i;
@@ -269,9 +269,9 @@ void PositionLine::charge_generator(OpId op, Bytes sign) {
   if (!graph_.ops[op].is_random || graph_.rng_state_bytes == 0 || of_op_[op].size() < 2) return;
   const Bytes bytes = sign * graph_.rng_state_bytes;
   const auto& siblings = of_op_[op];
-  add(instances_[siblings.front()].position, instances_[siblings.back()].position, bytes);
+  add(position_[siblings.front()], position_[siblings.back()], bytes);
   for (std::size_t i = 1; i < siblings.size(); ++i) {
-    add(instances_[siblings[i]].position, instances_[siblings[i]].position, bytes);
+    add(position_[siblings[i]], position_[siblings[i]], bytes);
   }
 }
 
@@ -303,7 +303,7 @@ Bytes PositionLine::held_behind(int position) const {
 bool PositionLine::ends_at(ValueId value, InstanceId id) const {
   if (!counts_[value] || bytes_[value] == 0) return false;
   const auto& all = events_[value];
-  const auto index = static_cast<std::size_t>(event_at(value, instances_[id].position));
+  const auto index = static_cast<std::size_t>(event_at(value, position_[id]));
   if (sticky_[value]) {
     if (!all[index].is_write) return false;
     return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(index),
@@ -314,7 +314,7 @@ bool PositionLine::ends_at(ValueId value, InstanceId id) const {
 
 void PositionLine::update_repeats(OpId op) {
   const auto& siblings = of_op_[op];
-  for (InstanceId id : siblings) list_repeat(id, siblings.size() > 1 && instances_[id].position > boundary_);
+  for (InstanceId id : siblings) list_repeat(id, siblings.size() > 1 && position_[id] > boundary_);
 }
 
 void PositionLine::list_repeat(InstanceId id, bool listed) {

@@ -56,7 +56,7 @@ class PositionLine {
   InstanceId at(int position) const { return order_[position]; }
   Bytes held_bytes(int position) const { return held_[position]; }
   OpId op_of(InstanceId id) const { return instances_[id].op; }
-  int position_of(InstanceId id) const { return instances_[id].position; }
+  int position_of(InstanceId id) const { return position_[id]; }
   const std::vector<InstanceId>& instances_of(OpId op) const { return of_op_[op]; }  // in order
   // Instances that could be erased, as far as their number and place say.
   const std::vector<InstanceId>& repeats() const { return repeats_; }
@@ -73,7 +73,6 @@ class PositionLine {
  private:
   struct Instance {
     OpId op = kNone;  // kNone: the boundary
-    int position = 0;
     std::int32_t in_repeats = -1;
   };
 
@@ -99,6 +98,7 @@ class PositionLine {
   Bytes excess_bytes_ = 0;
   int boundary_ = -1;  // its position; -1 without one
   std::vector<Instance> instances_;
+  std::vector<int> position_;  // of each instance
   std::vector<InstanceId> free_instances_, order_, repeats_;
   std::vector<std::vector<InstanceId>> of_op_;
   std::vector<std::vector<Event>> events_;
