@@ -1,6 +1,7 @@
 // The rockmate command as its users meet it: output, exit status, files.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "rockmate/graph/file.h"
+#include "rockmate/graph/json.h"
 #include "rockmate/schedule/json.h"
+#include "tests/planner/model_graphs.h"
 
 using namespace rockmate;
 
@@ -212,6 +215,83 @@ TEST_CASE("Ctrl-C: status 130, nothing written") {
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 130);
   CHECK_FALSE(std::filesystem::exists(output));
+}
+
+namespace {
+
+// Runs the command with standard error on a terminal, sends it an interrupt once the progress there names `stage`, and gives
+// its standard output.
+Outcome interrupted_at(const std::string& stage, const std::vector<std::string>& arguments) {
+  int terminal = -1, command_terminal = -1, ends[2];
+  REQUIRE(openpty(&terminal, &command_terminal, nullptr, nullptr, nullptr) == 0);
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(command_terminal, STDERR_FILENO);
+    for (int file : {ends[0], ends[1], terminal, command_terminal}) close(file);
+    std::vector<char*> argv = {const_cast<char*>("rockmate")};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(ROCKMATE_COMMAND, argv.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  close(command_terminal);
+  std::string progress;
+  std::array<char, 4096> buffer;
+  bool sent = false;
+  while (true) {
+    const ssize_t n = read(terminal, buffer.data(), buffer.size());
+    if (n <= 0) break;  // the command's end of the terminal is closed
+    progress.append(buffer.data(), static_cast<std::size_t>(n));
+    if (!sent && progress.find(stage) != std::string::npos) sent = kill(child, SIGINT) == 0;
+  }
+  CHECK(sent);
+  CHECK(progress.find("interrupted") != std::string::npos);
+  Outcome outcome;
+  for (ssize_t n; (n = read(ends[0], buffer.data(), buffer.size())) > 0;) {
+    outcome.output.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  close(ends[0]);
+  close(terminal);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("Ctrl-C in the middle of a long plan: status 130, the best schedule until then is printed and written") {
+  const Folder folder;
+  const std::string graph = folder.file("graph.json"), output = folder.file("schedule.json");
+  write_file(graph, graph_to_json(testing::transformer(12)));
+  // An hour of polishing: it ends by the interrupt alone.
+  const Outcome outcome = interrupted_at(
+      "polish", {"plan", graph, "-b", "50%", "--time-limit", "3600", "--polish", "3600", "--json", "-o", output});
+  CHECK(outcome.status == 130);
+  const auto figures = nlohmann::json::parse(outcome.output);
+  CHECK(figures["complete"] == false);
+  CHECK(figures["peak_bytes"] <= figures["budget_bytes"]);
+  const Outcome simulated = rockmate_command("simulate " + graph + " " + output + " --json");
+  REQUIRE(simulated.status == 0);
+  CHECK(nlohmann::json::parse(simulated.output)["peak_bytes"] == figures["peak_bytes"]);
+}
+
+TEST_CASE("Ctrl-C in the middle of a curve: status 130, the plans until then are printed and written") {
+  const Folder folder;
+  const std::string graph = folder.file("graph.json"), output = folder.file("curve.json");
+  write_file(graph, graph_to_json(testing::transformer(12)));
+  // The finest grid of options: far more work than it takes to see the first progress.
+  const Outcome outcome = interrupted_at("blocks", {"curve", graph, "--save-levels", "30", "--peak-levels", "30",
+                                                    "--memory-steps", "20000", "--json", "-o", output});
+  CHECK(outcome.status == 130);
+  const auto figures = nlohmann::json::parse(outcome.output);
+  CHECK(figures["complete"] == false);
+  CHECK(figures["plans"].size() >= 1);
+  CHECK(figures["plans"].back()["peak_bytes"] == figures["store_all_peak_bytes"]);
+  CHECK(read_file(output) == outcome.output);
 }
 
 TEST_CASE("Ctrl-C in the middle of a comparison: status 130, what is done by then is told") {

@@ -31,7 +31,7 @@ TEST_CASE("texts side by side do not touch and stay inside") {
 TEST_CASE("what is too long loses its beginning, never half a character") {
   CHECK(shortened("h.3", 100) == "h.3");
   CHECK(shortened("transformer.h.3", text_width("h.3") + text_width("…")) == "…h.3");
-  CHECK(shortened("ääää", text_width("ää")) == "…ä");
+  CHECK(shortened("ääää", text_width("…ä")) == "…ä");
 }
 
 TEST_CASE("figures") {

@@ -73,7 +73,7 @@ TEST_CASE("the page of a graph in one pass keeps nothing between passes") {
   const std::string html = plan_page(g, schedule_from_sequence(g, {0, 1, 2, 3, 1, 4, 5}));
   check_self_contained(html);
   CHECK(count(html, ">Kept<") == 0);
-  CHECK(count(html, "backward") == count(html, "relu_backward") + count(html, "mm_backward"));
+  CHECK(count(html, "for the backward pass") == 0);
 }
 
 TEST_CASE("plans far above the others do not flatten the picture") {
@@ -95,7 +95,7 @@ TEST_CASE("planners side by side") {
   check_self_contained(html);
   CHECK(count(html, "<tr>") == 4);  // heading, two planners, the bound
   CHECK(count(html, "<polyline") == 3);
-  CHECK(count(html, "1.5 s") == 1);
+  CHECK(count(html, "<td>1.5 s</td>") == 1);
   page.rows.clear();
   check_self_contained(planners_page(page));
 }

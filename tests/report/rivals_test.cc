@@ -11,7 +11,7 @@
 using namespace rockmate;
 
 TEST_CASE("quick planners reach points within the budgets, and end when asked") {
-  const TrainingGraph g = testing::transformer(4);
+  const TrainingGraph g = testing::transformer(2);
   const Bytes plain = simulate(g, schedule_from_sequence(g, store_all_sequence(g))).peak_bytes;
   const auto found = quick_planner_points(g, 60);
   CHECK(found.size() >= 4);

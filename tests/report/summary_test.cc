@@ -31,7 +31,7 @@ TEST_CASE("the finest blocks that are few enough") {
   CHECK(blocks_of(g, 4)[2] == "s.0.l.2");
   CHECK(blocks_of(g, 2)[2] == "s.0");
   CHECK(blocks_of(g, 1)[2] == "s.0");  // not fewer than the coarsest gives
-  CHECK(blocks_of(g, 4)[5] == "(outside modules)");
+  CHECK(blocks_of(g, 4)[5] == "(no module)");
 }
 
 TEST_CASE("what a block keeps and recomputes") {

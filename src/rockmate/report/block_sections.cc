@@ -82,37 +82,44 @@ std::string peak_section(const TrainingGraph& graph, const Schedule& schedule, c
 std::string blocks_section(const TrainingGraph& graph, const Schedule& schedule) {
   const std::vector<BlockSummary> blocks = summarize_blocks(graph, schedule);
   if (blocks.empty()) return "";
+  // In a graph in one pass nothing divides what is kept from what is in use.
+  const bool keeps = graph.has_boundary;
   Table table;
-  table.columns = {"block",     "kept for the backward pass", "without recomputation", "recomputed ops", "most often",
-                   "time of it"};
+  table.columns = {"block"};
+  if (keeps) table.columns.insert(table.columns.end(), {"kept for the backward pass", "without recomputation"});
+  table.columns.insert(table.columns.end(), {"ops", "recomputations", "most often", "time of them"});
   Bytes highest = 1;
   for (const BlockSummary& block : blocks) highest = std::max(highest, block.store_all_kept_bytes);
   BlockSummary all;
   for (const BlockSummary& block : blocks) {
     const bool any = block.recomputed > 0;
-    table.rows.push_back(
-        {block.block, format_bytes(block.kept_bytes), format_bytes(block.store_all_kept_bytes),
-         any ? std::to_string(block.recomputed) + " (block has " + std::to_string(block.forward_ops) + ")" : "none",
-         any ? times(block.most_often) : "", any ? duration(block.recompute_time_us) : ""});
-    table.bars.push_back(static_cast<double>(block.kept_bytes) / static_cast<double>(highest));
+    std::vector<std::string>& row = table.rows.emplace_back(std::vector<std::string>{block.block});
+    if (keeps) row.insert(row.end(), {format_bytes(block.kept_bytes), format_bytes(block.store_all_kept_bytes)});
+    row.insert(row.end(), {std::to_string(block.forward_ops), any ? std::to_string(block.recomputed) : "none",
+                           any ? times(block.most_often) : "", any ? duration(block.recompute_time_us) : ""});
+    if (keeps) table.bars.push_back(static_cast<double>(block.kept_bytes) / static_cast<double>(highest));
     all.kept_bytes += block.kept_bytes;
     all.store_all_kept_bytes += block.store_all_kept_bytes;
     all.recomputed += block.recomputed;
     all.most_often = std::max(all.most_often, block.most_often);
     all.recompute_time_us += block.recompute_time_us;
   }
-  const std::string text =
-      "Of " + format_bytes(all.store_all_kept_bytes) + " that the backward pass reads, " + format_bytes(all.kept_bytes) +
-      " are kept. " +
-      (all.recomputed == 0
-           ? "Nothing is recomputed."
-           : std::to_string(all.recomputed) + (all.recomputed == 1 ? " recomputation takes " : " recomputations take ") +
-                 duration(all.recompute_time_us) +
-                 (all.most_often > 1 ? "; no op runs again more than " + times(all.most_often) + "." : "."));
+  std::string text;
+  if (keeps) {
+    text = "Of " + format_bytes(all.store_all_kept_bytes) + " that are kept without recomputation, " +
+           format_bytes(all.kept_bytes) + " are kept. ";
+  }
+  if (all.recomputed == 0) {
+    text += "Nothing is recomputed.";
+  } else {
+    text += std::to_string(all.recomputed) + (all.recomputed == 1 ? " recomputation takes " : " recomputations take ") +
+            duration(all.recompute_time_us) +
+            (all.most_often > 1 ? "; no op runs again more than " + times(all.most_often) + "." : ".");
+  }
   const std::string rows = html_table(table);
-  return section("What is kept and what is recomputed",
-                 paragraph(graph.has_boundary ? text : text.substr(text.find(". ") + 2)) +
-                     (blocks.size() <= kBlocksOpen ? rows : folded(std::to_string(blocks.size()) + " blocks", rows)));
+  return section(
+      "What is kept and what is recomputed",
+      paragraph(text) + (blocks.size() <= kBlocksOpen ? rows : folded(std::to_string(blocks.size()) + " blocks", rows)));
 }
 
 std::string timeline_section(const TrainingGraph& graph, const Schedule& schedule) {

@@ -17,8 +17,8 @@ namespace rockmate {
 struct MeasuredStep {
   Bytes peak_bytes = 0;  // 0 where it was not measured
   Micros time_us = 0;    // 0 where it was not measured
-  std::vector<Bytes> trace;
-  std::string note;  // where and when, in a sentence
+  std::vector<Bytes> trace = {};
+  std::string note = {};  // where and when, in a sentence
 };
 
 // Throws std::invalid_argument ("[measured] trace[3]: ...") when the text is none of that, or holds neither peak nor time.

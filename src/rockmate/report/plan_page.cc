@@ -62,6 +62,7 @@ Chart memory_chart(const TrainingGraph& graph, const Schedule& schedule, const S
 std::string curve_section(const Simulation& simulation, const PlanPageOptions& options) {
   if (options.curve.empty() && options.planners.empty()) return "";
   PlannerChart chart;
+  chart.is_first_filled = !options.curve.empty();
   if (!options.curve.empty()) chart.lines.push_back({"plans of this model", options.curve});
   chart.lines.insert(chart.lines.end(), options.planners.begin(), options.planners.end());
   chart.budget_bytes = options.budget_bytes;

@@ -13,11 +13,11 @@
 namespace rockmate {
 
 struct PlanPageOptions {
-  Bytes budget_bytes = 0;               // the line in the picture; 0 for none
-  std::vector<CurvePoint> curve;        // all plans, ascending peak; empty for no picture of it
-  std::vector<PlannerPoints> planners;  // drawn beside the curve
-  std::optional<MeasuredStep> measured;
-  std::string note;  // a sentence below the title
+  Bytes budget_bytes = 0;                    // the line in the picture; 0 for none
+  std::vector<CurvePoint> curve = {};        // all plans, ascending peak; empty for no picture of it
+  std::vector<PlannerPoints> planners = {};  // drawn beside the curve
+  std::optional<MeasuredStep> measured = {};
+  std::string note = {};  // a sentence below the title
 };
 
 // Throws std::invalid_argument when the schedule is no training step of the graph.

@@ -26,11 +26,11 @@ std::string planner_figure(const PlannerChart& planners) {
   const double limit = std::max(kUsualHighest, planners.chosen ? 1.2 * planners.chosen->overhead : 0);
   for (std::size_t i = 0; i < planners.lines.size(); ++i) {
     const PlannerPoints& line = planners.lines[i];
-    const bool first = i == 0;
+    const bool is_filled = i == 0 && planners.is_first_filled;
     Series series{.label = line.planner,
                   .color = static_cast<int>(i),
                   .stepped = true,
-                  .filled = first,
+                  .filled = is_filled,
                   .dashed = i >= 8,
                   .dotted_points = line.points.size() <= kMostDots};
     for (const CurvePoint& point : line.points) {

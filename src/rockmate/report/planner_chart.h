@@ -10,7 +10,8 @@
 namespace rockmate {
 
 struct PlannerChart {
-  std::vector<PlannerPoints> lines;  // ascending peak; the first one is drawn as a filled curve
+  std::vector<PlannerPoints> lines;  // ascending peak
+  bool is_first_filled = false;      // the first line is the model's own curve: the area below it is filled
   Bytes budget_bytes = 0;            // the vertical line; 0 for none
   std::optional<CurvePoint> chosen;  // the ring
 };

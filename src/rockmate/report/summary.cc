@@ -13,7 +13,7 @@ namespace {
 bool is_number(const std::string& part) { return !part.empty() && part.find_first_not_of("0123456789") == std::string::npos; }
 
 const std::string& shown(const std::string& block) {
-  static const std::string kOutside = "(outside modules)";
+  static const std::string kOutside = "(no module)";
   return block.empty() ? kOutside : block;
 }
 
