@@ -35,8 +35,9 @@ setup: .venv/.package
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) -v --no-deps --no-build-isolation .
 	touch $@
 
-# The C++ tests are built where the package was, on the same library.
+# The C++ tests are built where the package was, on the same library. The tests of the report pages want a browser.
 build-tests: setup
+	bash scripts/system_packages.sh $(PYTHON) tests
 	$(BIN)/cmake -S . -B $(BUILD) -DROCKMATE_TESTS=ON > /dev/null
 	$(BIN)/cmake --build $(BUILD) --target rockmate_tests
 .PHONY: build-tests

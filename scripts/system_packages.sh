@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the header-only libraries of the build from Debian packages, where that is allowed. Never fails: what is missing
-# afterwards is fetched by CMake. Usage: system_packages.sh [python]
+# Installs the header-only libraries of the build from Debian packages, where that is allowed, and for the tests a browser. Never
+# fails: the libraries that are missing afterwards are fetched by CMake, and without a browser the tests of the report pages are
+# skipped. Usage: system_packages.sh [python] [tests]
 set -uo pipefail
 
 python=${1:-python3}
@@ -11,12 +12,14 @@ missing=()
 python_h=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')
 [ -e "$python_h" ] || missing+=(python3-dev)
 "$python" -c 'import ensurepip' 2> /dev/null || missing+=(python3-venv)
+if [ "${2:-}" = tests ] && ! command -v chromium chromium-browser google-chrome > /dev/null; then missing+=(chromium); fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
 if ! command -v apt-get > /dev/null || ! "${as_root[@]}" true 2> /dev/null; then
-  echo "Not installed (no apt-get, or no right to use it): ${missing[*]}. CMake fetches the header-only libraries."
+  echo "Not installed (no apt-get, or no right to use it): ${missing[*]}. CMake fetches the header-only libraries;" \
+    "without chromium the tests of the report pages are skipped."
   exit 0
 fi
 echo "Installing ${missing[*]}"
