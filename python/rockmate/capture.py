@@ -193,7 +193,8 @@ def signature_of(node: fx.Node) -> str:
     def text_of(arg: Any) -> Any:
         if not isinstance(arg, fx.Node):
             return arg
-        return tree_map(_tensor_text, arg.meta.get("val"))
+        val = arg.meta.get("val")
+        return _tensor_text(val) if isinstance(val, torch.Tensor) else tree_map(_tensor_text, val)
 
     args = fx.node.map_aggregate(node.args, text_of)
     kwargs = fx.node.map_aggregate(dict(node.kwargs), text_of)

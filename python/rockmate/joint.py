@@ -22,6 +22,8 @@ from rockmate.errors import CaptureError
 
 def tensor_leaves(val: Any) -> list[torch.Tensor]:
     """The tensors in a node's traced value, in order."""
+    if isinstance(val, torch.Tensor):
+        return [val]
     return [leaf for leaf in tree_leaves(val) if isinstance(leaf, torch.Tensor)]
 
 
@@ -100,15 +102,20 @@ class JointGraph:
     stand_ins: set[fx.Node] = field(default_factory=set)
     # For tangents and what looks at them: which storage a traced one stands for, see _tell_tangents_apart.
     renamed: dict[fx.Node, dict[int, int]] = field(default_factory=dict)
+    _traced_keys: dict[fx.Node, list[int]] = field(default_factory=dict)
 
     def keys_of(self, node: fx.Node) -> list[int]:
         """The storage of each tensor that the node gives, in order."""
-        renamed = self.renamed.get(node, {})
-        return [renamed.get(key, key) for key in self.traced_keys_of(node)]
+        renamed = self.renamed.get(node)
+        keys = self.traced_keys_of(node)
+        return [renamed.get(key, key) for key in keys] if renamed else keys
 
     def traced_keys_of(self, node: fx.Node) -> list[int]:
-        keys = (_storage_key(tensor, node) for tensor in tensor_leaves(node.meta.get("val")))
-        return [self.stand_for.get(key, key) for key in keys]
+        keys = self._traced_keys.get(node)
+        if keys is None:
+            keys = [_storage_key(tensor, node) for tensor in tensor_leaves(node.meta.get("val"))]
+            keys = self._traced_keys[node] = [self.stand_for.get(key, key) for key in keys]
+        return keys
 
     def maker(self, storage: int) -> fx.Node:
         """The node that stands for the storage: a placeholder, a constant, a single-output op, or a ``getitem`` of an op."""
@@ -219,7 +226,8 @@ def _running_statistics(op: fx.Node) -> set[fx.Node]:
 
 
 def _refuse_symbols(node: fx.Node) -> None:
-    for leaf in tree_leaves(node.meta.get("val")):
+    val = node.meta.get("val")
+    for leaf in (val,) if isinstance(val, torch.Tensor) else tree_leaves(val):
         if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
             isinstance(leaf, torch.Tensor) and any(isinstance(s, torch.SymInt) for s in leaf.shape)
         ):

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 
+#include "rockmate/planner/background.h"
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/block_cache.h"
 #include "rockmate/solvers/keep.h"
@@ -108,39 +108,52 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   const std::vector<RotorBlock> blocks = rotor_blocks(graph, chain, classes, block_plans);
   const Bytes most = std::max<Bytes>(frontier.all().rbegin()->first - chain.pinned_bytes, 1);
   const int per_table = static_cast<int>(blocks.size() + 1);
-  state.total = 2 * per_table;
-  std::mutex mutex;
-  // One table over memory up to `top`; plans at its steps above `bottom`. Returns the least memory that it can do with.
-  const auto add_plans = [&](Bytes bottom, Bytes top, int points) {
-    const RotorTable table(blocks, top, options.memory_steps, &state.stop, &state.done);
-    if (state.stop) return top;
-    const std::vector<int> steps = useful_steps(table, points);
-    for (int m : steps) {
-      if (state.stop) break;
-      if (table.bytes_of(m) < bottom) continue;
-      std::vector<OpId> sequence = whole_sequence(graph, classes, table.backward(m));
-      std::vector<OpId> filled = keep_within(graph, sequence, chain.pinned_bytes + table.bytes_of(m));
-      const std::lock_guard lock(mutex);
-      frontier.add(std::move(filled), "rockmate");
-      frontier.add(std::move(sequence), "rockmate");
-    }
+  const int points = points_for(graph, options);
+  // The plans at the steps of a table above `bottom`, on so many threads. They are added in order of memory, so that the
+  // frontier is the same on any number of threads.
+  using Sequences = std::vector<std::vector<OpId>>;
+  const auto plans_of = [&](const RotorTable& table, Bytes bottom, int threads) {
+    std::vector<int> steps = useful_steps(table, points);
+    std::erase_if(steps, [&](int m) { return table.bytes_of(m) < bottom; });
+    Sequences sequences(2 * steps.size());
+    run_parallel(static_cast<int>(steps.size()), threads, [&](int i) {
+      if (state.stop) return;
+      std::vector<OpId> sequence = whole_sequence(graph, classes, table.backward(steps[i]));
+      sequences[2 * i] = keep_within(graph, sequence, chain.pinned_bytes + table.bytes_of(steps[i]));
+      sequences[2 * i + 1] = std::move(sequence);
+    });
     ++state.done;
-    return steps.empty() ? top : table.bytes_of(steps.front());
+    return sequences;
+  };
+  const auto add = [&](Sequences sequences) {
+    for (std::vector<OpId>& sequence : sequences) {
+      if (!sequence.empty()) frontier.add(std::move(sequence), "rockmate");
+    }
   };
 
-  const int points = points_for(graph, options);
-  const Bytes least = add_plans(0, most, points);
+  state.total = 2 * per_table;
+  const RotorTable whole(blocks, most, options.memory_steps, &state.stop, &state.done);
+  if (state.stop) return;
+  add(plans_of(whole, 0, options.threads));
+  const std::vector<int> steps = useful_steps(whole, points);
+  const Bytes least = steps.empty() ? most : whole.bytes_of(steps.front());
   std::vector<std::pair<Bytes, Bytes>> ranges;
   for (Bytes top = most / 2; top > 2 * least; top /= 2) ranges.emplace_back(top / 2, top);
   ranges.emplace_back(0, std::min(most, 2 * least));
-  if (options.focus_bytes > 0) {
-    const Bytes focus = std::clamp<Bytes>(options.focus_bytes - chain.pinned_bytes, 1, most);
-    ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
-  }
+  ranges.emplace_back(0, std::min(most, least / 16 * 17 + 1));
+  // Around the least memory nothing may depend on the focus: a budget that is refused names a least one, and a call with that
+  // one has to find the same plans.
+  const Bytes focus = std::min(options.focus_bytes - chain.pinned_bytes, most);
+  if (focus > least) ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
   state.total = static_cast<int>(ranges.size() + 1) * per_table;
+  std::vector<Sequences> found(ranges.size());
   runner.parallel(static_cast<int>(ranges.size()), [&](int i) {
-    if (!state.stop) add_plans(ranges[i].first, ranges[i].second, points);
+    const auto [bottom, top] = ranges[i];
+    if (state.stop) return;
+    const RotorTable table(blocks, top, options.memory_steps, &state.stop, &state.done);
+    if (!state.stop) found[i] = plans_of(table, bottom, 1);
   });
+  for (Sequences& sequences : found) add(std::move(sequences));
 }
 
 }  // namespace rockmate

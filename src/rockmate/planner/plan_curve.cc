@@ -96,9 +96,15 @@ PlanCurve plan_curve(const TrainingGraph& graph, const PlannerOptions& options) 
     curve.store_all_peak_bytes = plain->peak_bytes;
     curve.store_all_time_us = plain->time_us;
     plans.push_back(*plain);
-    for (const auto& [peak_bytes, candidate] : frontier.all()) {
-      if (auto plan = judged_plan(graph, candidate.sequence, candidate.planner)) plans.push_back(std::move(*plan));
+    std::vector<const Candidate*> candidates;
+    for (const auto& [peak_bytes, candidate] : frontier.all()) candidates.push_back(&candidate);
+    std::vector<std::optional<Plan>> judged(candidates.size());
+    runner.parallel(static_cast<int>(candidates.size()), [&](int i) {
+      judged[i] = judged_plan(graph, candidates[i]->sequence, candidates[i]->planner);
       ++state.done;
+    });
+    for (std::optional<Plan>& plan : judged) {
+      if (plan) plans.push_back(std::move(*plan));
     }
   });
 
