@@ -20,11 +20,13 @@ A plan's peak is predicted for the unfused graphs. ``docs/inductor.md`` tells wh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import fx
+from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._ops import OpOverload
 from torch._prims.rng_prims import run_and_save_rng_state
 from torch.fx import traceback
@@ -32,8 +34,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from rockmate.errors import RockmateError
 
-#: Inductor's settings for emitted graphs. What is freed goes back at once and does not wait for another buffer of its size, since
-#: a budget counts it; and nothing is laid out otherwise than it was planned.
+#: Inductor's settings for emitted graphs. What is freed goes back at once and does not wait for another buffer of its size,
+#: since a budget counts it; and nothing is laid out otherwise than it was planned.
 SETTINGS: dict[str, Any] = {
     "fallback_random": True,
     "keep_output_stride": True,
@@ -103,16 +105,13 @@ def compile_with_inductor(
     try:
         with config.patch(SETTINGS):
             traced = _decompose(read, given)
-            _chain_draws(traced)
             output = traced.graph.output_node()
-            output.meta["user_visible_output_idxs"] = [
-                i
-                for i, value in enumerate(output.args[0])
-                if isinstance(value, fx.Node)  # type: ignore[arg-type]
-            ]
-            compiled = compile_fx_inner(
-                traced, given, cudagraphs=BoxedBool(False), is_backward=is_backward, is_inference=is_inference
-            )
+            returned: Any = output.args[0]
+            output.meta["user_visible_output_idxs"] = [i for i, value in enumerate(returned) if isinstance(value, fx.Node)]
+            with _draws_kept_whole(traced), config.patch(post_grad_custom_post_pass=_ChainOfDraws()):
+                compiled = compile_fx_inner(
+                    traced, given, cudagraphs=BoxedBool(False), is_backward=is_backward, is_inference=is_inference
+                )
     except Exception as error:
         which = "backward" if is_backward else "forward"
         raise InductorError(
@@ -155,8 +154,6 @@ def _decompose(gm: fx.GraphModule, inputs: Sequence[Any]) -> fx.GraphModule:
     from torch._inductor.decomposition import select_decomp_table
 
     table = {op: formula for op, formula in select_decomp_table().items() if not _is_draw(op)}
-    for node in gm.graph.nodes:
-        _keep_whole(node.target)
 
     def run(*args: Any) -> Any:
         with traceback.preserve_node_meta():
@@ -168,12 +165,27 @@ def _decompose(gm: fx.GraphModule, inputs: Sequence[Any]) -> fx.GraphModule:
         return make_fx(run, decomposition_table=table, _allow_non_fake_inputs=True)(*inputs)
 
 
-def _keep_whole(target: Any) -> None:
-    """Let Inductor call a random op that it would only know decomposed."""
-    from torch._inductor.lowering import lowerings, make_fallback
+@contextmanager
+def _draws_kept_whole(gm: fx.GraphModule) -> Iterator[None]:
+    """Let Inductor call random ops as they are, also where it has a lowering of its own.
 
-    if isinstance(target, OpOverload) and _is_draw(target) and target not in lowerings:
-        make_fallback(target, warn=False, override_decomp=True)
+    That of ``bernoulli`` fills a buffer in place, and in torch 2.13 a kernel that reads the buffer may be run before that: a
+    dropout mask of whatever the memory held.
+    """
+    from torch._inductor import lowering
+
+    draws = {node.target for node in gm.graph.nodes if isinstance(node.target, OpOverload) and _is_draw(node.target)}
+    own = {op: lowering.lowerings.get(op) for op in draws}
+    try:
+        for op in draws:
+            lowering.make_fallback(op, warn=False, override_decomp=True)
+        yield
+    finally:
+        for op, before in own.items():
+            if before is None:
+                lowering.lowerings.pop(op, None)
+            else:
+                lowering.lowerings[op] = before
 
 
 def _is_draw(target: Any) -> bool:
@@ -182,15 +194,19 @@ def _is_draw(target: Any) -> bool:
     return isinstance(target, OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
 
 
-def _chain_draws(gm: fx.GraphModule) -> None:
-    """Let each op that moves the random stream wait for the one before it.
+class _ChainOfDraws(CustomGraphPass):  # type: ignore[misc]
+    """Lets each op that moves the random stream wait for the one before it.
 
     Inductor does it for plain ops, but not for those that save their generator state. A replay leaves the stream where it was.
     """
-    from torch._inductor.fx_passes.control_dependencies import preserve_node_ordering
-    from torch.utils._ordered_set import OrderedSet
 
-    draws = [node for node in gm.graph.nodes if node.op == "call_function" and _is_draw(node.target)]
-    after = {node: OrderedSet([before]) for before, node in itertools.pairwise(draws)}
-    preserve_node_ordering(gm.graph, after)
-    gm.recompile()
+    def __call__(self, graph: fx.Graph) -> None:
+        from torch._inductor.fx_passes.control_dependencies import preserve_node_ordering
+        from torch.utils._ordered_set import OrderedSet
+
+        draws = [node for node in graph.nodes if node.op == "call_function" and _is_draw(node.target)]
+        preserve_node_ordering(graph, {node: OrderedSet([before]) for before, node in itertools.pairwise(draws)})
+
+    def uuid(self) -> str:
+        """Part of the key of Inductor's cache: what it has compiled of an equal graph without us is not the same."""
+        return "rockmate: draws are kept whole and chained, 1"

@@ -1,0 +1,194 @@
+"""Plans compiled by Inductor train as the plain model does, up to the rounding of fused kernels, and draw the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from compare import Run, train, wrapped
+from models import gpt2, resnet
+from torch import nn
+from torch.nn import functional as F
+
+import rockmate
+from rockmate import inductor
+from rockmate.options import Options
+
+TOLERANCE = 1e-4  # of the largest entry: float32 sums in another order, over three steps
+
+
+class Transformer(nn.Module):
+    """Embedding tied to the output layer, attention and MLP with dropout, one parameter that nothing reads."""
+
+    def __init__(self, layers: int = 2, width: int = 32) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(48, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
+        self.qkv = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(layers))
+        self.mlp = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.unused = nn.Parameter(torch.zeros(3))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = F.dropout(self.embedding(ids), 0.1)
+        for norm, qkv, mlp in zip(self.norms, self.qkv, self.mlp, strict=True):
+            q, k, v = qkv(norm(x)).chunk(3, dim=-1)
+            x = x + F.dropout(F.softmax(q @ k.transpose(1, 2) / 5, dim=-1), 0.1) @ v
+            x = x + F.dropout(F.gelu(mlp(x)), 0.2)
+        return F.cross_entropy((x @ self.embedding.weight.t()).flatten(0, 1), ids.flatten())
+
+
+class ConvNet(nn.Module):
+    """Convolution, batch normalization, ReLU in place, a frozen weight, and a buffer of its own updated in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(8 if i else 3, 8, 3, padding=1, bias=False) for i in range(4))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(4))
+        self.head = nn.Linear(8, 5)
+        self.convs[1].weight.requires_grad_(False)
+        self.register_buffer("average", torch.zeros(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = F.relu_(norm(conv(x)))
+        features = x.mean((2, 3))
+        self.average.lerp_(features.detach().mean(0), 0.1)
+        return self.head(features).square().mean()
+
+
+def transformer() -> tuple[nn.Module, dict[str, Any]]:
+    return Transformer(), {"ids": torch.randint(0, 48, (4, 16))}
+
+
+def conv_net() -> tuple[nn.Module, dict[str, Any]]:
+    return ConvNet(), {"x": torch.randn(4, 3, 16, 16)}
+
+
+def assert_close(plain: Run, ours: Run) -> None:
+    for step, (expected, got) in enumerate(zip(plain.states, ours.states, strict=True)):
+        for name, value in expected.items():
+            other = got[name]
+            if value is None or not value.is_floating_point():
+                assert other is None if value is None else torch.equal(value, other), f"step {step}: {name}"
+            else:
+                bound = TOLERANCE * max(value.abs().max().item(), 1e-3)
+                assert (value - other).abs().max().item() <= bound, f"step {step}: {name}"
+
+
+def itself(output: Any) -> Any:
+    return output
+
+
+@pytest.mark.parametrize(("make", "share"), [(transformer, 0.6), (conv_net, 0.6)])
+def test_trains_as_plain_does(make: Any, share: float) -> None:
+    plain = train(make, loss_of=itself)
+    ours = train(make, wrapped(share, compiler="inductor"), loss_of=itself)
+    assert_close(plain, ours)
+    plan = ours.model.plan
+    assert plan.recomputed and plan.compiler == "inductor" and "unfused" in str(plan)
+    assert ours.activation_peak_bytes < 0.8 * plain.activation_peak_bytes
+
+
+class TwoHeads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        logits = self.head(F.dropout(torch.tanh(self.body(x)), 0.3))
+        return logits.square().mean(), logits
+
+
+def _gradients(model: nn.Module, calls: Any) -> list[torch.Tensor]:
+    torch.manual_seed(3)
+    found = []
+    for x, uses_logits in calls:
+        loss, logits = model(x)
+        (loss + logits.sum() if uses_logits else loss).backward()
+        found += [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+        model.zero_grad(set_to_none=True)
+    return found
+
+
+def test_unplanned_gradients_and_other_shapes() -> None:
+    """The first backward pass that comes through the logits runs natively, on what the compiled forward pass saved."""
+    torch.manual_seed(0)
+    model = TwoHeads()
+    calls = [(torch.randn(4, 8), False), (torch.randn(4, 8), True), (torch.randn(6, 8), False)]
+    expected = _gradients(model, calls)
+    compiled = torch.compile(model, backend="rockmate", options={"compiler": "inductor"}, dynamic=False)
+    for want, got in zip(expected, _gradients(compiled, calls), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_draws_are_called_as_they_are() -> None:
+    """Inductor's own bernoulli fills a buffer that other kernels may have read before."""
+    from torch._inductor.utils import run_and_get_code
+
+    torch.manual_seed(0)
+    model = rockmate.Rockmate(TwoHeads(), compiler="inductor")
+    _, codes = run_and_get_code(lambda: model(torch.randn(5, 8))[0].backward())
+    assert any("aten.bernoulli" in code for code in codes)
+    assert not any("bernoulli_" in code for code in codes)
+
+
+def test_unknown_compilers_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"compiler is 'tvm'; choose 'native' or 'inductor'"):
+        rockmate.Rockmate(nn.Linear(2, 2), compiler="tvm")
+    assert Options().compiler == "native"
+
+
+def test_no_cpp_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before anything runs, with what to do."""
+    from torch._inductor import cpp_builder
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    def none_found() -> str:
+        raise InvalidCxxCompiler
+
+    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", none_found)
+    with pytest.raises(inductor.InductorError, match=r"no C\+\+ compiler was found.*CXX"):
+        rockmate.Rockmate(nn.Linear(2, 2), compiler="inductor")(torch.randn(1, 2))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("make", [gpt2, resnet])
+@pytest.mark.parametrize("budget", ["100%", "40%"])
+def test_real_models_beside_inductor_alone(make: Any, budget: str) -> None:
+    """As near to plain PyTorch as ``torch.compile`` with Inductor and the same draws is."""
+    plain = train(make)
+    ours = train(make, wrapped(budget, compiler="inductor"))
+    assert_close(plain, ours)
+    with torch._inductor.config.patch(fallback_random=True):
+        alone = train(make, torch.compile)
+    names = [name for name, value in plain.states[0].items() if name.startswith("grad ") and value is not None]
+    assert len(names) == len([name for name in alone.states[0] if name.startswith("grad ")])
+    torch.testing.assert_close(ours.states[0]["loss"], alone.states[0]["loss"])
+    for name in names:
+        other = alone.states[0][name.replace("grad ", "grad _orig_mod.")]
+        bound = TOLERANCE * max(other.abs().max().item(), 1e-3)
+        assert (ours.states[0][name] - other).abs().max().item() <= bound, name
+
+
+@pytest.mark.long
+def test_pieces() -> None:
+    """A model that breaks in two is compiled piece by piece from its second step on."""
+
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(16, 64), nn.Linear(64, 16)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = F.dropout(torch.tanh(self.first(x)), 0.2)
+            torch._dynamo.graph_break()
+            return self.second(torch.sigmoid(h)).square().mean()
+
+    def make() -> tuple[nn.Module, dict[str, Any]]:
+        return Broken(), {"x": torch.randn(32, 16)}
+
+    plain = train(make, loss_of=itself)
+    ours = train(make, wrapped("100%", compiler="inductor"), loss_of=itself)
+    assert_close(plain, ours)
+    assert ours.model.plan.compiler == "inductor"
