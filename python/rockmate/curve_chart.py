@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from rockmate.plan import CurvePoint, format_bytes
 
-WIDTH, HEIGHT = 460, 210
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 24, 40
+WIDTH, HEIGHT = 330, 190  # drawn up to LARGEST pixels wide
+LARGEST = 460
+LEFT, RIGHT, TOP, BOTTOM = 48, 12, 26, 42
 HIGHEST = 1.0  # plans that take more than twice the time would flatten the picture
 
 
@@ -33,8 +34,8 @@ def curve_chart(curve: Sequence[CurvePoint], store_all_peak_bytes: int) -> str:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(overhead / top, 1.0)
 
     pieces = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;max-width:{WIDTH}px;font:12px system-ui,sans-serif" role="img" '
-        'aria-label="Overhead over activation peak" fill="currentColor">',
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;max-width:{LARGEST}px;font:13px system-ui,sans-serif" '
+        'role="img" aria-label="Overhead over activation peak" fill="currentColor">',
         f'<text x="4" y="14">overhead</text><text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
         "activation peak</text>",
     ]
@@ -44,9 +45,9 @@ def curve_chart(curve: Sequence[CurvePoint], store_all_peak_bytes: int) -> str:
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor" opacity="0.15"/>'
             f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{number * step:.{0 if step >= 0.01 else 2}%}</text>'
         )
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        anchor = "end" if share == 1.0 else "middle"
-        place = f'x="{x(share * most):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}"'
+    for share in (0.0, 0.5, 1.0):
+        anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
+        place = f'x="{x(share * most):.1f}" y="{HEIGHT - BOTTOM + 19}" text-anchor="{anchor}"'
         pieces.append(f"<text {place}>{format_bytes(float(f'{share * most:.3g}'))}</text>")
     points = list(_steps(curve, most))
     drawn = " ".join(f"{x(peak):.1f},{y(overhead):.1f}" for peak, overhead in points)

@@ -127,6 +127,23 @@ def test_page(browser: Page, tmp_path: Path, write: Callable[[Path], None]) -> N
         assert browser.requests == []
 
 
+def test_estimate_in_a_notebook(browser: Page, tmp_path: Path) -> None:
+    model, inputs = models.gpt2()
+    body = rockmate.estimate(model, inputs, cost="h100")._repr_html_()
+    style = "<style>:root { color-scheme: light dark; background: Canvas; color: CanvasText }</style>"
+    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    path = tmp_path / "notebook.html"
+    path.write_text(f'<!doctype html><meta charset="utf-8">{viewport}{style}<body>{body}</body>')
+    for scheme, width in WINDOWS:
+        browser.prefer(scheme)
+        browser.resize(width)
+        browser.open(path)
+        found = browser.run(f"({CHECKS})({width})")
+        assert found["numTexts"] > 60
+        assert found["complaints"] == [], (scheme, width)
+        assert browser.complaints == [] and browser.requests == []
+
+
 def point_at_charts(browser: Page) -> None:
     """Where the pointer is, a box tells the figures of every line, inside the window."""
     count = browser.run("document.querySelectorAll('svg[data-left]').length")

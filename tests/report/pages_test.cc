@@ -79,11 +79,11 @@ TEST_CASE("the page of a graph in one pass keeps nothing between passes") {
 TEST_CASE("plans far above the others do not flatten the picture") {
   PlannerChart chart;
   chart.lines = {{"curve", {{10, 4.0}, {20, 1.5}, {30, 0.1}}}};
-  CHECK(count(planner_figure(chart), "2 plans cost more than 100.0%, up to 400.0%: above the picture.") == 1);
+  CHECK(count(planner_figure(chart), "2 plans cost more than 100.0%, up to 400.0%: left out of the picture.") == 1);
   chart.chosen = CurvePoint{20, 1.5};  // it must be seen
-  CHECK(count(planner_figure(chart), "1 plan costs more than 180.0%, up to 400.0%: above the picture.") == 1);
+  CHECK(count(planner_figure(chart), "1 plan costs more than 180.0%, up to 400.0%: left out of the picture.") == 1);
   chart.lines[0].points.erase(chart.lines[0].points.begin());
-  CHECK(count(planner_figure(chart), "above the picture") == 0);
+  CHECK(count(planner_figure(chart), "left out of the picture") == 0);
 }
 
 TEST_CASE("planners side by side") {

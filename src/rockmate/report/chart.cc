@@ -8,7 +8,7 @@
 namespace rockmate {
 namespace {
 
-constexpr double kRight = 18, kTop = 26, kBottom = 44;
+constexpr double kRight = 18, kHeading = 26, kNoHeading = 10, kBottom = 44;
 
 std::vector<Tick> ticks_of(Axis axis, double high, int count) {
   if (axis == Axis::kBytes) return bytes_ticks(high, count);
@@ -32,15 +32,16 @@ class Drawing {
     for (const Rule& rule : chart.horizontal) grow(0, rule.at);
     for (const Rule& rule : chart.vertical) grow(rule.at, 0);
     for (const Band& band : chart.bands) grow(band.to, 0);
-    if (chart.highest_y) high_y_ = std::min(high_y_, *chart.highest_y);
     high_y_ = high_y_ > 0 ? high_y_ * 1.06 : 1;  // air above the highest line
     high_x_ = high_x_ > 0 ? high_x_ : 1;
     y_ticks_ = ticks_of(chart.y_axis, high_y_, 5);
+    const bool has_heading = !chart.y_label.empty() || !chart.bands.empty() || !chart.vertical.empty();
+    top_ = has_heading ? kHeading : kNoHeading;
     left_ = std::max(34.0, widest(y_ticks_) + 10);
     // What the page's script needs to turn a pixel back into numbers.
     svg_ = std::string("<svg class=\"chart ") + size.style + "\" viewBox=\"0 0 " + coordinate(width_) + " " +
            coordinate(height_) + "\" role=\"img\" aria-label=\"" + escaped(chart.summary) + "\" data-left=\"" +
-           coordinate(left_) + "\" data-right=\"" + coordinate(width_ - kRight) + "\" data-top=\"" + coordinate(kTop) +
+           coordinate(left_) + "\" data-right=\"" + coordinate(width_ - kRight) + "\" data-top=\"" + coordinate(top_) +
            "\" data-bottom=\"" + coordinate(height_ - kBottom) + "\" data-high-x=\"" + std::to_string(high_x_) +
            "\" data-high-y=\"" + std::to_string(high_y_) + "\" data-x=\"" + name_of(chart.x_axis) + "\" data-y=\"" +
            name_of(chart.y_axis) + "\">\n";
@@ -51,7 +52,7 @@ class Drawing {
     draw_axes();
     for (const Series& series : chart_.series) draw_series(series);
     for (const Rule& rule : chart_.horizontal) draw_horizontal(rule);
-    for (const Rule& rule : chart_.vertical) line("rule", x(rule.at), y(0), x(rule.at), coordinate(kTop));
+    for (const Rule& rule : chart_.vertical) line("rule", x(rule.at), y(0), x(rule.at), coordinate(top_));
     if (chart_.marker) {
       svg_ += "<circle class=\"marker\" cx=\"" + x(chart_.marker->x) + "\" cy=\"" + y(chart_.marker->y) + "\" r=\"6\"/>\n";
     }
@@ -66,7 +67,7 @@ class Drawing {
   }
 
   double at_x(double value) const { return left_ + value / high_x_ * (width_ - left_ - kRight); }
-  double at_y(double value) const { return height_ - kBottom - std::min(value / high_y_, 1.0) * (height_ - kTop - kBottom); }
+  double at_y(double value) const { return height_ - kBottom - value / high_y_ * (height_ - top_ - kBottom); }
   std::string x(double value) const { return coordinate(at_x(value)); }
   std::string y(double value) const { return coordinate(at_y(value)); }
 
@@ -83,8 +84,8 @@ class Drawing {
   void draw_bands() {
     for (std::size_t i = 1; i < chart_.bands.size(); i += 2) {
       const double from = at_x(chart_.bands[i].from), to = at_x(chart_.bands[i].to);
-      svg_ += "<rect class=\"band\" x=\"" + coordinate(from) + "\" y=\"" + coordinate(kTop) + "\" width=\"" +
-              coordinate(std::max(0.0, to - from)) + "\" height=\"" + coordinate(height_ - kTop - kBottom) + "\"/>\n";
+      svg_ += "<rect class=\"band\" x=\"" + coordinate(from) + "\" y=\"" + coordinate(top_) + "\" width=\"" +
+              coordinate(std::max(0.0, to - from)) + "\" height=\"" + coordinate(height_ - top_ - kBottom) + "\"/>\n";
     }
   }
 
@@ -123,7 +124,7 @@ class Drawing {
     place_texts(texts, 2, width_ - 2);
     for (const PlacedText& placed : texts) {
       const bool is_rule = std::find(rules.begin(), rules.end(), placed.text) != rules.end();
-      text(is_rule ? "rule-label" : "label", placed.begin, kTop - 9, placed.text);
+      text(is_rule ? "rule-label" : "label", placed.begin, top_ - 9, placed.text);
     }
   }
 
@@ -146,19 +147,18 @@ class Drawing {
             "\" data-color=\"" + std::to_string(series.color % 8) + "\" points=\"" + points + "\"/>\n";
     if (!series.dotted_points) return;
     for (const Point& point : visible) {
-      if (point.y > high_y_) continue;
       svg_ += "<circle class=\"dot" + color + "\" cx=\"" + x(point.x) + "\" cy=\"" + y(point.y) + "\" r=\"2.5\"/>\n";
     }
   }
 
   void draw_horizontal(const Rule& rule) {
     line("rule", x(0), y(rule.at), x(high_x_), y(rule.at));
-    const bool has_room_above = at_y(rule.at) - kTop > 20;
+    const bool has_room_above = at_y(rule.at) - top_ > 20;
     text("rule-label end", at_x(high_x_) - 4, at_y(rule.at) + (has_room_above ? -5 : 15), rule.label);
   }
 
   const Chart& chart_;
-  double width_, height_, left_ = 0;
+  double width_, height_, left_ = 0, top_ = 0;
   double high_x_ = 0, high_y_ = 0;
   std::vector<Tick> y_ticks_;
   std::string svg_;

@@ -39,9 +39,8 @@ struct Chart {
   std::vector<Series> series;
   std::vector<Rule> horizontal, vertical;
   std::vector<Band> bands;
-  std::optional<double> highest_y;  // what lies above is cut off; without it all is shown
-  std::optional<Point> marker;      // a ring around one point
-  std::string summary;              // what a screen reader says
+  std::optional<Point> marker;  // a ring around one point
+  std::string summary;          // what a screen reader says
 };
 
 // The chart for wide screens, for narrow ones and for phones: the page shows the one that fits, so that text is about as large

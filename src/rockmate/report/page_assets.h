@@ -57,7 +57,8 @@ thead th { color: var(--faint); font-size: 13px; white-space: normal; vertical-a
 tbody tr:last-child > * { border-bottom: 0; }
 th.bar { background: linear-gradient(90deg, color-mix(in srgb, var(--c0) 20%, transparent) var(--bar), transparent var(--bar)); }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 14px 18px; }
-.pair > section { margin-top: 4px; }
+section + .pair { margin-top: 18px; }
+.pair > section { margin-top: 0; }
 .pair :is(th, td) { padding: 6px; }
 .pair .chart.wide, .pair .chart.medium { display: none; }
 .pair .chart.narrow { display: block; }
@@ -78,6 +79,7 @@ summary { cursor: pointer; color: var(--faint); padding: 4px 0; }
   .chart.narrow { display: block; max-width: 460px; }
   .tiles { grid-template-columns: 1fr 1fr; }
   th, td { padding: 6px 8px; }
+  tbody th { white-space: normal; overflow-wrap: anywhere; min-width: 9em; }
 }
 )css";
 

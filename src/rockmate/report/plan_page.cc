@@ -78,7 +78,8 @@ std::string curve_section(const Simulation& simulation, const PlanPageOptions& o
       table.columns.pop_back();
       for (auto& row : table.rows) row.pop_back();
     }
-    body += folded(std::to_string(options.curve.size()) + " plans in figures", html_table(table));
+    const std::size_t count = options.curve.size();
+    body += folded(std::to_string(count) + (count == 1 ? " plan" : " plans") + " in figures", html_table(table));
   }
   return section("What other budgets would cost", body);
 }

@@ -35,20 +35,22 @@ std::string planner_figure(const PlannerChart& planners) {
                   .dotted_points = line.points.size() <= kMostDots};
     for (const CurvePoint& point : line.points) {
       const double overhead = std::max(0.0, point.overhead);
-      series.points.push_back({static_cast<double>(point.peak_bytes), overhead});
       highest = std::max(highest, overhead);
-      above += overhead > limit;
+      if (overhead > limit) {
+        ++above;
+      } else {
+        series.points.push_back({static_cast<double>(point.peak_bytes), overhead});
+      }
     }
     chart.series.push_back(std::move(series));
   }
-  if (highest > limit) chart.highest_y = limit;
   if (planners.chosen) chart.marker = {static_cast<double>(planners.chosen->peak_bytes), planners.chosen->overhead};
   if (planners.budget_bytes > 0) chart.vertical.push_back({"budget", static_cast<double>(planners.budget_bytes)});
   std::string notes;
   if (planners.chosen) notes = "The ring is this plan.";
   if (highest > limit) {
     notes += (notes.empty() ? "" : " ") + std::to_string(above) + (above == 1 ? " plan costs" : " plans cost") + " more than " +
-             percent(limit) + ", up to " + percent(highest) + ": above the picture.";
+             percent(limit) + ", up to " + percent(highest) + ": left out of the picture.";
   }
   return chart_figure(chart) + (notes.empty() ? "" : paragraph(notes));
 }

@@ -16,8 +16,8 @@ struct PlannerChart {
   std::optional<CurvePoint> chosen;  // the ring
 };
 
-// Plans that cost many times the others would flatten the picture: it then ends at twice the time, or above the chosen plan,
-// and a sentence below says so.
+// Plans that cost many times the others would flatten the picture: those that take more than twice the time, and more than
+// the chosen plan, are left out, and a sentence below says so.
 std::string planner_figure(const PlannerChart& chart);
 
 }  // namespace rockmate
