@@ -5,6 +5,7 @@
 #include "rockmate/runtime/bare_loop.h"
 #include "rockmate/runtime/profile.h"
 #include "rockmate/runtime/python_values.h"
+#include "rockmate/runtime/tied_views.h"
 
 namespace rockmate {
 namespace {
@@ -267,4 +268,8 @@ PYBIND11_MODULE(_runtime, m) {
   rockmate::bind_program(m);
   rockmate::bind_meter(m);
   rockmate::bind_profile(m);
+  m.def("count_writes_together", &rockmate::count_writes_together, py::arg("tensor"), py::arg("other"),
+        "Lets two tensors that share memory have one version counter, that of the other.");
+  m.def("tied_view", &rockmate::tied_view, py::arg("base"), py::arg("output"), py::arg("base_holds_all"),
+        "The output as a view of the base, whose memory it shares, with the gradient that it has already.");
 }

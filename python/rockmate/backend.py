@@ -6,18 +6,19 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 import torch
 import torch._inductor.config
 from torch import fx
-from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch._aot_autograd.schemas import MemoryFormatMeta, PlainTensorMeta
-from torch._guards import TracingContext
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch._guards import TracingContext, tracing
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
+from rockmate.aliased_outputs import separate_outputs, tied
 from rockmate.autocast import share_autocasts
 from rockmate.checks import check_dynamo_graph
 from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
@@ -31,7 +32,7 @@ from rockmate.options import Options
 from rockmate.pieces import Piece, PieceGroup, PieceVariant, compiled_function
 from rockmate.planning import check_budget
 from rockmate.recurrent import recurrent_layers
-from rockmate.separate_gradients import with_repeated_inputs
+from rockmate.separate_gradients import summed_beforehand, with_repeated_inputs
 from rockmate.step import PieceHooks, StepPlan
 from rockmate.traced_strides import correct_traced_strides
 from rockmate.tracing import quick_tracing
@@ -96,7 +97,7 @@ def _compile_at_sizes(
 ) -> Callable[..., Any]:
     if group is None:
         return _CompiledGraph(gm, example_inputs, options)
-    return _piece_of(gm, options, group)
+    return _piece_of(gm, example_inputs, options, group)
 
 
 _groups: dict[int, tuple[Mapping[str, Any], PieceGroup]] = {}  # by the identity of the options given to torch.compile
@@ -139,7 +140,7 @@ def goes_on(gm: fx.GraphModule) -> bool:
     return bool(getattr(getattr(gm, "compile_subgraph_reason", None), "graph_break", False))
 
 
-def _piece_of(gm: fx.GraphModule, options: Options, group: PieceGroup) -> Piece:
+def _piece_of(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options, group: PieceGroup) -> Piece:
     """A piece that can be compiled for each of its options."""
 
     def compile_variant(inputs: Sequence[Any], variant: PieceVariant) -> Callable[..., Any]:
@@ -150,7 +151,7 @@ def _piece_of(gm: fx.GraphModule, options: Options, group: PieceGroup) -> Piece:
             run = _compile(module, every_input, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
         return (lambda *args: run(*args, *(args[i] for i in repeated))) if repeated else run
 
-    return Piece(group, compile_variant, _own_inputs(gm))
+    return Piece(group, compile_variant, _own_inputs(gm), summed_beforehand(gm, example_inputs))
 
 
 def _own_inputs(gm: fx.GraphModule) -> frozenset[int]:
@@ -176,9 +177,11 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
     # setting keeps draws whose result nobody reads: they move the random stream.
     correct_traced_strides()
     with (
+        _tracing_context(),
         quick_tracing(),
         eager_kernels(),
         eager_backward(),
+        separate_outputs(),
         recurrent_layers(),
         _use_lazy_graph_module(True),  # none of the graphs is run as Python code, so none is written out as such
         torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
@@ -193,7 +196,12 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
             partition_fn=step.partition,
             decompositions=DECOMPOSITIONS,
         )
-    return torch._dynamo.disable(compiled, reason="it is compiled")  # type: ignore[no-any-return]
+    return torch._dynamo.disable(tied(compiled), reason="it is compiled")  # type: ignore[no-any-return]
+
+
+def _tracing_context() -> AbstractContextManager[Any]:
+    """Dynamo's, or one of our own when a graph is compiled after Dynamo has given it: it is where the settings below go."""
+    return nullcontext() if TracingContext.try_get() is not None else tracing(TracingContext(None))
 
 
 def _has_symbolic_size(arg: Any) -> bool:

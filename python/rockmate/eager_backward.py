@@ -1,7 +1,7 @@
 """Gradient formulas that plain PyTorch picks by looking at tensors: kept whole.
 
-The formula of ``prod`` divides where no factor is zero, and multiplies all others where one is; that of a ``masked_fill`` with a
-tensor picks the masked elements and sums those. A trace has no data to look at, so PyTorch traces a third formula that needs
+The formula of ``prod`` divides where no factor is zero, and multiplies all others where one is; that of a ``masked_fill`` with
+a tensor picks the masked elements and sums those. A trace has no data to look at, so PyTorch traces a third formula that needs
 none and rounds otherwise. Here the backward pass of such an op is traced as one op of our own::
 
     plain     prod ... prod_backward: look, then divide
@@ -80,7 +80,7 @@ def _run_with(op: OpOverload) -> Callable[..., list[Tensor]]:
 
 def _as_handed_on(gradient: Tensor, leaf: Tensor, given: list[Tensor | None]) -> Tensor:
     """What the autograd engine does with a node's results before it hands them on; in memory of its own."""
-    gradient = gradient.to(leaf.dtype).expand_as(leaf)
+    gradient = gradient.to(leaf.dtype).sum_to_size(leaf.shape)
     storages = [tensor.untyped_storage().data_ptr() for tensor in given if tensor is not None]
     return gradient.clone() if gradient.untyped_storage().data_ptr() in storages else gradient
 

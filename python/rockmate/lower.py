@@ -223,9 +223,12 @@ class _Lowering:
         self.values.update(as_they_come)
 
     def _held(self, node: fx.Node) -> Any:
-        """The gradient with its traced strides: a copy where it came with others."""
+        """The gradient with its traced strides: a copy where it came with others.
+
+        The gradient of an output whose elements share memory (``unfold``, ``expand``) has elements of its own: it stays so.
+        """
         layout = _traced_layout([node])
-        if node not in self.held and layout is not None:
+        if node not in self.held and layout is not None and not _elements_share_memory(*layout):
             alias = torch.ops.aten.alias.default
             (slot,) = self.builder.call(alias, (self.values[node],), {}, [(0, -1, layout)], f"{node.name}_held")
             self.held[node] = self._as_value(slot, node)
@@ -349,6 +352,16 @@ def _traced_layout(nodes: list[fx.Node]) -> _Layout | None:
         return None
     sizes, strides = list(val.size()), list(val.stride())
     return (sizes, strides) if all(type(number) is int for number in sizes + strides) else None
+
+
+def _elements_share_memory(sizes: list[int], strides: list[int]) -> bool:
+    """Whether two elements may lie in one place."""
+    reach = 0
+    for stride, size in sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def _rng_device(node: fx.Node, results: list[fx.Node]) -> torch.device:

@@ -1,8 +1,8 @@
 """Inputs on which an op is run to be measured.
 
 Most ops take anything of the right sizes and types. Some do not: a triangular solve divides by the diagonal, Cholesky's
-factorization wants a positive definite matrix, and the pivots of an LU factorization are those of a matrix. For these the inputs
-are tried in turn that :func:`ways_to_make_inputs` gives, until the op takes them.
+factorization wants a positive definite matrix, and the pivots of an LU factorization are those of a matrix. For these, what
+:func:`ways_to_make_inputs` gives is tried in turn until the op takes it.
 """
 
 from __future__ import annotations

@@ -85,11 +85,15 @@ class Piece:
 
     Attributes:
         options: the ways to run it, for each set of gradients that came so far.
+        summed_beforehand: numbers of the inputs whose gradients it sums in part before it hands them on.
         tangents: the gradients that are expected, by number; ``None`` before the first capture.
     """
 
-    def __init__(self, group: PieceGroup, compile: Compile, own_inputs: frozenset[int]) -> None:
+    def __init__(
+        self, group: PieceGroup, compile: Compile, own_inputs: frozenset[int], summed_beforehand: frozenset[int] = frozenset()
+    ) -> None:
         self.group = group
+        self.summed_beforehand = summed_beforehand
         self.options: dict[frozenset[int], PieceOptions] = {}
         self.tangents: frozenset[int] | None = None
         self._compile = compile
@@ -136,6 +140,8 @@ class _Call:
         self.option = option  # None: late
         self.step = step
         self.function: Callable[[], Any] = weakref.ref(function)
+        self.reads: list[int] = []  # identities of the inputs that get gradients
+        self.sums: set[int] = set()  # those of them whose gradients it sums in part before it hands them on
         self.inputs: list[Any] = []  # storages
         self.outputs: list[Any] = []
         self.within_bytes: int | None = None  # what its backward pass may take
@@ -233,6 +239,9 @@ class PieceGroup:
         if function is not None:
             call = _Call(piece, variant.option, step, function)
             call.inputs = given
+            if step.is_new:
+                call.reads = [id(arg) for arg in args if isinstance(arg, torch.Tensor) and arg.requires_grad]
+                call.sums = {id(args[i]) for i in piece.summed_beforehand}
             call.outputs = storages_of(tree_leaves(outputs))
             step.calls.append(call)
             if node is not None:
@@ -246,6 +255,7 @@ class PieceGroup:
             if not step.is_new:
                 self._limit_backward(step, step.nodes, self._budget_of(step.nodes[0]))
                 return
+            _tell_of_other_sums(step.calls)
             nodes = self._add_path(step, outputs)
             root = nodes[0]
             budget_bytes = self._budget_of(root)
@@ -384,6 +394,22 @@ class PieceGroup:
             f"{format_bytes(store_all)} without recomputation). Ask for budget={least} or more",
             least,
         )
+
+
+def _tell_of_other_sums(calls: list[_Call]) -> None:
+    """Warn where a gradient is summed in another order than in plain PyTorch; see :mod:`rockmate.separate_gradients`."""
+    read_later: set[int] = set()
+    for call in reversed(calls):
+        if not call.sums.isdisjoint(read_later):
+            warnings.warn(
+                "[pieces] one piece of the model reads a tensor many times, and a later piece reads it again: its gradient is "
+                "summed in another order than in plain PyTorch, and may differ in its last bits. Capture the model whole to "
+                "avoid that: see where it breaks with rockmate.estimate",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return
+        read_later.update(call.reads)
 
 
 def compiled_function(outputs: Any) -> Any:

@@ -10,7 +10,7 @@ The piece would add its terms before autograd adds the sum to what is there alre
 piece takes ``a`` several times, and the gradient of each is one term. Autograd then adds them up in the plain order.
 
 A weight that is used at every step of a loop has many terms, each as large as the weight: of a parameter's terms only the last
-few are handed on by themselves.
+few are handed on by themselves. Where that changes the sum, because a later piece reads the weight too, a warning tells it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.utils._pytree import tree_leaves
 
 MOST_TERMS = 16
-MOST_TERMS_OF_PARAMETERS = 3
+MOST_TERMS_OF_PARAMETERS = 8
 
 
 def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.GraphModule, list[int]]:
@@ -36,9 +36,7 @@ def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.
     repeated: list[int] = []
     for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
         if isinstance(value, torch.Tensor) and value.requires_grad:
-            is_parameter = isinstance(value, torch.nn.Parameter)
-            most = min(_uses(node), MOST_TERMS_OF_PARAMETERS) if is_parameter else min(_most_terms(node), MOST_TERMS)
-            repeated += [index] * (most - 1)
+            repeated += [index] * (min(_most_terms(node, value), _limit(value)) - 1)
     if not repeated:
         return gm, repeated
     graph = fx.Graph()
@@ -51,14 +49,26 @@ def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.
     return fx.GraphModule(gm, graph), repeated
 
 
-def _uses(node: fx.Node) -> int:
-    """How often the graph reads the input."""
-    return sum(tree_leaves((user.args, user.kwargs)).count(node) for user in node.users)
+def summed_beforehand(gm: fx.GraphModule, inputs: Sequence[Any]) -> frozenset[int]:
+    """Numbers of the inputs whose gradients may have more terms than are handed on by themselves."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    return frozenset(
+        index
+        for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True))
+        if isinstance(value, torch.Tensor) and value.requires_grad and _most_terms(node, value) > _limit(value)
+    )
 
 
-def _most_terms(node: fx.Node) -> int:
-    """Functions made of several ops may read the input more often than the graph shows."""
-    return _uses(node) + sum(user.op == "call_function" for user in node.users)
+def _limit(value: torch.Tensor) -> int:
+    return MOST_TERMS_OF_PARAMETERS if isinstance(value, torch.nn.Parameter) else MOST_TERMS
+
+
+def _most_terms(node: fx.Node, value: torch.Tensor) -> int:
+    """How often the graph reads the input. Functions made of several ops may read an input more often than the graph shows."""
+    uses = sum(tree_leaves((user.args, user.kwargs)).count(node) for user in node.users)
+    if isinstance(value, torch.nn.Parameter):
+        return uses
+    return uses + sum(user.op == "call_function" for user in node.users)
 
 
 def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence[int], num_inputs: int) -> fx.Graph:

@@ -127,6 +127,40 @@ FOUND: dict[str, dict[str, Any]] = {
         ],
         "inputs": ["v0 = torch.randn(8, 7).requires_grad_()"],
     },
+    # The gradient of an output whose elements share memory was brought to the output's strides, and lost elements.
+    "unfold that is returned": {
+        "init": ["self.a = nn.Linear(10, 10)"],
+        "body": ["v1 = self.a(v0)", "return v1.unfold(1, 3, 1), v1.sum(1, keepdim=True).expand(2, 4)"],
+        "inputs": ["v0 = torch.randn(2, 10).requires_grad_()"],
+        "given": [0, 1],
+        "gradients": [ANYTHING.format(n=48, shape=(2, 8, 3)) + ",", ANYTHING.format(n=8, shape=(2, 4)) + ","],
+    },
+    # Outputs that look at one memory were made outside of the compiled step, and their gradients summed there, before the rest.
+    "views that are returned, of a value with further uses": {
+        "init": ["self.a = nn.Conv2d(1, 2, 3, padding=1)", "self.b = nn.PReLU(2)"],
+        "body": [
+            "v1 = self.a(v0)",
+            "v2 = self.b(v1)",
+            "v3 = v1.movedim(3, 0)",
+            "v4 = F.pixel_unshuffle(v3[..., :2, :2], 2)",
+            "return v2, v4, v3.transpose(0, 3), v1",
+        ],
+        "inputs": ["v0 = torch.randn(3, 1, 4, 2).requires_grad_()"],
+        "given": [0, 1, 2, 3],
+        "gradients": [
+            ANYTHING.format(n=n, shape=shape) + ","
+            for n, shape in ((48, (3, 2, 4, 2)), (24, (2, 12, 1, 1)), (48, (4, 3, 2, 2)), (48, (3, 2, 4, 2)))
+        ],
+    },
+    # Planned again for the gradients that came, the step had them copied to other strides first.
+    "gradients of some outputs, with other strides": {
+        "init": ["self.a = nn.Conv2d(1, 2, 3, padding=1)", "self.b = nn.PReLU(2)"],
+        "body": ["v1 = self.a(v0)", "return self.b(v1), v1.sin(), v1.movedim(3, 0).transpose(0, 3)"],
+        "inputs": ["v0 = torch.randn(3, 1, 4, 2, dtype=DTYPE).requires_grad_()"],
+        "dtype": "float64",
+        "given": [0, 2],
+        "gradients": [f"torch.linspace(-1, 1, 48, dtype=DTYPE).view({shape})," for shape in ((3, 2, 4, 2), (4, 3, 2, 2))],
+    },
     # Measured alone, on made-up inputs, these failed: they take what other ops have made, or positive definite matrices.
     "factorizations": {
         "init": ["self.a = nn.Parameter(torch.randn(5, 5))"],
@@ -134,7 +168,8 @@ FOUND: dict[str, dict[str, Any]] = {
             "v1 = v0 * self.a + 4 * torch.eye(5)",
             "v2 = torch.linalg.cholesky(v1 @ v1.mT)",
             "v3, v4, v5 = torch.lu_unpack(*torch.linalg.lu_factor(v1))",
-            "return v2.sin().sum() + v4.sin().sum() + (v3 @ v5).sum() + torch.linalg.slogdet(v1)[1] + torch.linalg.det(v1).sin()",
+            "v6 = torch.linalg.slogdet(v1)[1] + torch.linalg.det(v1).sin()",
+            "return v2.sin().sum() + v4.sin().sum() + (v3 @ v5).sum() + v6",
         ],
         "inputs": ["v0 = torch.randn(5, 5).requires_grad_()"],
     },

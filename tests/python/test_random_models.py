@@ -8,14 +8,8 @@ import random_models
 SHORT = range(120)
 LONG = range(1000, 4000)
 
-# Seeds that still differ, each by roundings in the last bits of a gradient, and why; README's limits tell of them.
-KNOWN = {40: "the gradient of a value, many views of which are used and returned, is summed in another order"}
-SHORT_SEEDS = [
-    pytest.param(seed, marks=pytest.mark.xfail(reason=KNOWN[seed], strict=True)) if seed in KNOWN else seed for seed in SHORT
-]
 
-
-@pytest.mark.parametrize("seed", SHORT_SEEDS)
+@pytest.mark.parametrize("seed", SHORT)
 def test_random_model(seed: int) -> None:
     random_models.check_seed(seed, budgets=("100%", "minimum") if seed % 3 else random_models.BUDGETS)
 
