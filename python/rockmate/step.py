@@ -20,6 +20,7 @@ from rockmate.inductor import compile_with_inductor
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.leaf_gradients import copy_where_engine_would
 from rockmate.lower import lower
+from rockmate.measured_step import MeasuredStep
 from rockmate.meter import paused
 from rockmate.options import Options
 from rockmate.piece_options import PieceOption, PieceOptions
@@ -85,6 +86,7 @@ class StepPlan:
         self._num_mutated_inputs = 0
         self._primal_parameters: set[int] = set()
         self._backward: dict[Any, Callable[[list[Any]], Any]] = {}
+        self._measured: MeasuredStep | None = None
         self._late: dict[frozenset[int], tuple[Capture, PieceOptions]] = {}
 
     def __deepcopy__(self, memo: Any) -> StepPlan:
@@ -168,7 +170,13 @@ class StepPlan:
 
     def forward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the forward pass."""
-        return lower(planned) if self.compiler == "native" else compile_with_inductor(planned, inputs)
+        if self.compiler == "native":
+            return lower(planned)
+        run = compile_with_inductor(planned, inputs)
+        if self.plan is None:
+            return run
+        self._measured = MeasuredStep(self.plan, self._num_mutated_inputs, self._num_tangents, self._primal_parameters)
+        return self._measured.forward(run)
 
     def backward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the backward pass: picks the program for the tangents that arrived."""
@@ -176,10 +184,11 @@ class StepPlan:
         if self.compiler == "native":
             self._backward[self.expected] = lower(planned)
         else:
-            self._backward[self.expected] = compile_with_inductor(planned, inputs, is_backward=True)
+            run = compile_with_inductor(planned, inputs, is_backward=True)
+            self._backward[self.expected] = run if self._measured is None else self._measured.backward(run)
         num_tangents = self._num_tangents
 
-        def run(args: list[Any]) -> Any:
+        def run_backward(args: list[Any]) -> Any:
             first = len(args) - num_tangents
             arrived = frozenset(i for i in range(num_tangents) if args[first + i] is not None)
             self.observed = arrived
@@ -191,8 +200,8 @@ class StepPlan:
                 program = self._backward[arrived] = self._lower_unexpected(arrived)
             return program(args)
 
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
+        run_backward._boxed_call = True  # type: ignore[attr-defined]
+        return run_backward
 
     def _late_program(self, arrived: frozenset[int], within_bytes: int | None) -> Callable[[list[Any]], Any]:
         """The backward pass that computes everything again, for the gradients that came and the bytes that are left."""

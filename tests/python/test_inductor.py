@@ -15,6 +15,7 @@ import rockmate
 from rockmate import inductor
 from rockmate.options import Options
 
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 TOLERANCE = 1e-4  # of the largest entry: float32 sums in another order, over three steps
 
 
@@ -81,13 +82,19 @@ def itself(output: Any) -> Any:
 
 
 @pytest.mark.parametrize(("make", "share"), [(transformer, 0.6), (conv_net, 0.6)])
-def test_trains_as_plain_does(make: Any, share: float) -> None:
+def test_trains_as_plain_does(make: Any, share: float, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "rockmate")
     plain = train(make, loss_of=itself)
     ours = train(make, wrapped(share, compiler="inductor"), loss_of=itself)
     assert_close(plain, ours)
     plan = ours.model.plan
     assert plan.recomputed and plan.compiler == "inductor" and "unfused" in str(plan)
     assert ours.activation_peak_bytes < 0.8 * plain.activation_peak_bytes
+    told = next(record.message for record in caplog.records if record.message.startswith("[inductor] the compiled step held"))
+    value, unit = told.removeprefix("[inductor] the compiled step held ").split()[:2]
+    assert float(value) * UNITS[unit] == pytest.approx(ours.activation_peak_bytes, rel=0.01)
+    if abs(ours.activation_peak_bytes / plan.budget_bytes - 1) > 0.01:
+        assert ("ask for about budget=" in told) == (ours.activation_peak_bytes > plan.budget_bytes)
 
 
 class TwoHeads(nn.Module):
