@@ -1,4 +1,4 @@
-# make setup | test | test-long | demo | bench | bench-planners | lint | clean. Everything lands in .venv and build/.
+# make setup | test | test-long | demo | bench | bench-planners | bench-training | lint | clean. Everything lands in .venv and build/.
 #
 #   PYTHON=python3.12    the interpreter that .venv is made of (3.10 or newer)
 #   JOBS=2               compilers, and processes of tests, at once
@@ -65,6 +65,13 @@ bench: .venv/.bench
 bench-planners: .venv/.bench
 	$(BIN)/python bench/planners.py $(if $(BENCH),$(BENCH),--write)
 .PHONY: bench-planners
+
+# Rockmate and its peers on six models, stored in bench/results/training_peers.{json,md,html}. Finished parts are kept: a run that
+# was broken off goes on where it was; make clean forgets them. make bench-training BENCH="--only peers:vit" for one model
+bench-training: .venv/.bench
+	$(BIN)/python bench/peer_original.py
+	$(BIN)/python bench/training.py $(if $(BENCH),$(BENCH),--only peers --name training_peers --resume build/training-peers --write)
+.PHONY: bench-training
 
 .venv/.bench: .venv/.package
 	$(BIN)/python scripts/requirements.py bench > .venv/requirements.txt

@@ -1,157 +1,137 @@
-"""Rockmate against what PyTorch offers: torch.utils.checkpoint per layer, and the compiler's memory budget."""
+"""Rockmate and its peers on one model: the same batch, equality and peak over three steps, then steps in turns.
+
+A peer that fails, or whose results are not those of plain training, stays in the table with what went wrong.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from peer_checkpoint import best_selective, checkpoint_layers
+from peer_compile import compiled
+from peer_models import PEER_MODELS, Wrap, on_device
+from peer_original import stored_outcome
 from report import Part, Table, Target
-from running import first_difference, interleaved, largest_gradient_error, ratio_figures, step_of, train
+from running import Run, beyond_rounding, interleaved, largest_gradient_error, ratio_figures, same_results, step_of, train
 from torch import nn
-from workloads import gpt_of_8_layers
 
 import rockmate
 
-MEMORY_BUDGETS = (1.0, 0.5, 0.0)
 COLUMNS = [
     ("variant", "variant", "{}"),
     ("peak_bytes", "measured peak", "bytes"),
     ("share", "of the plain peak", "{:.2f}"),
-    ("recomputed_ms", "recomputed op time, ms", "{:.2f}"),
-    ("overhead", "recomputed, of the step's op time", "{:.1%}"),
-    ("step_ms", "step, ms", "{:.2f}"),
+    ("step_ms", "step, ms", "{:.1f}"),
     ("ratio", "against plain", "{:.3f}"),
     ("ratio_low", "lower quartile", "{:.3f}"),
     ("ratio_high", "upper quartile", "{:.3f}"),
-    ("equal", "equal to the bit", "yes/no"),
-    ("gradient_error", "largest gradient error", "{:.1e}"),
+    ("results", "results", "{}"),
+    ("gradient_error", "largest gradient difference", "{:.1e}"),
+    ("note", "note", "{}"),
 ]
+CUDA_COLUMN = ("allocated_bytes", "max_memory_allocated, with parameter gradients", "bytes")
+MEMORY_BUDGETS = (0.5, 0.0)
+LONGEST_ERROR = 160
 
 
-def checkpoint_per_layer(model: nn.Module) -> nn.Module:
-    """Each transformer block under torch.utils.checkpoint, as transformers itself does it."""
-    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    return model
+def peers(name: str, seconds: float, quick: bool, device: torch.device, progress: Callable[[str], None]) -> Part:
+    """The table of one model of :data:`peer_models.PEER_MODELS`."""
+    peer = PEER_MODELS[name]
+    make = on_device(peer.make, device)
+    runs: dict[str, Run] = {}
+    notes: dict[str, str] = {}
+
+    def attempt(label: str, wrap: Wrap) -> None:
+        progress(label)
+        try:
+            runs[label] = train(make, wrap)
+        except Exception as error:  # a peer may fail in any way
+            notes[label] = _one_line(error)
+        torch._dynamo.reset_code_caches()
+
+    attempt("plain", lambda model: model)
+    plain = runs["plain"]
+    per_layer = "checkpoint per layer"
+    attempt(per_layer, lambda model: checkpoint_layers(model, peer.layers_of(model), []))
+    attempt("Rockmate at 100 %", _rockmate("100%"))
+    half = "Rockmate at 50 %"
+    attempt(half, _rockmate("50%"))
+    if per_layer in runs:
+        attempt("Rockmate at the peak of checkpoint per layer", _rockmate(runs[per_layer].peak_bytes))
+    selective = "best selective checkpoint at that peak"
+    if half in runs:
+        choices = best_selective(peer, make, plain, runs[half].peak_bytes, progress)
+        if choices:
+            runs[selective] = choices[0].run
+            notes[selective] = "; then: ".join(f"{choice}" for choice in choices[:3])
+        else:
+            notes[selective] = "no choice of layers and policy keeps the peak of Rockmate at 50 %"
+    for compiler in ("aot_eager", "inductor"):
+        for share in MEMORY_BUDGETS:
+            attempt(f"torch.compile, {compiler}, memory budget {share}", compiled(share, compiler))
+    attempt("Rockmate at 50 %, Inductor", _rockmate("50%", compiler="inductor"))
+    notes["original Rockmate"] = stored_outcome()
+
+    rows = [_row(label, plain, runs.get(label), notes.get(label)) for label in _order([*runs, *notes])]
+    _, inputs = make()
+    progress("steps")
+    steps = {label: step_of(run.model, inputs) for label, run in runs.items()}
+    times = interleaved(steps, 0.0 if quick else seconds, least_rounds=3 if quick else 7)
+    for row in rows:
+        if row["variant"] in times:
+            row.update(ratio_figures(times, str(row["variant"]), "plain"))
+    columns = COLUMNS if device.type == "cpu" else [*COLUMNS[:3], CUDA_COLUMN, *COLUMNS[3:]]
+    return Part([Table(peer.title, columns, rows)], _targets(name, {str(row["variant"]): row for row in rows}))
 
 
-def memory_budget(share: float) -> Callable[[nn.Module], nn.Module]:
-    """The model compiled by aot_eager under ``torch._functorch.config.activation_memory_budget``, in a graph of its own."""
-
+def _rockmate(budget: int | str, **options: Any) -> Wrap:
     def wrap(model: nn.Module) -> nn.Module:
-        def backend(gm: Any, inputs: Any) -> Any:
-            with torch._functorch.config.patch(activation_memory_budget=share):
-                return torch._dynamo.backends.debugging.aot_eager(gm, inputs)
-
-        return torch.compile(model, backend=backend, dynamic=False)
+        return rockmate.Rockmate(model, budget, **options)
 
     return wrap
 
 
-def peers(seconds: float, progress: Callable[[str], None]) -> Part:
-    """Equality and peak of each variant over three steps, then all of them timed in turns."""
-    progress("plain and checkpoint per layer")
-    plain = train(gpt_of_8_layers)
-    checkpointed = train(gpt_of_8_layers, checkpoint_per_layer)
-    runs = {"plain": plain, "checkpoint per layer": checkpointed}
-    budget, refusal = checkpointed.peak_bytes, None
-    progress(f"Rockmate at the checkpoint's peak, {budget} bytes")
-    try:
-        runs["Rockmate at that peak"] = train(gpt_of_8_layers, lambda model: rockmate.Rockmate(model, budget))
-    except rockmate.BudgetError as error:
-        refusal = str(error)
-    for share in MEMORY_BUDGETS:
-        label = f"PyTorch's memory budget {share}"
-        progress(label)
-        runs[label] = train(gpt_of_8_layers, memory_budget(share))
-    rows = [
-        {
-            "variant": label,
-            "peak_bytes": run.peak_bytes,
-            "share": run.peak_bytes / plain.peak_bytes,
-            "equal": first_difference(plain, run) is None,
-            "gradient_error": largest_gradient_error(plain, run),
-        }
-        for label, run in runs.items()
-    ]
-    by_label = {str(row["variant"]): row for row in rows}
-    plan = runs["Rockmate at that peak"].model.plan if refusal is None else None
-    if plan is not None:
-        recomputed_us, step_us = recomputed_time(plan)
-        by_label["Rockmate at that peak"].update(recomputed_ms=recomputed_us / 1e3, overhead=recomputed_us / step_us)
-        layers_us = layer_recomputation_time(plan)
-        by_label["checkpoint per layer"].update(recomputed_ms=layers_us / 1e3, overhead=layers_us / step_us)
-    _, inputs = gpt_of_8_layers()
-    steps = {label: step_of(run.model, inputs) for label, run in runs.items()}
-    progress("steps")
-    times = interleaved(steps, seconds)
-    for label, row in by_label.items():
-        row.update(ratio_figures(times, label, "plain"))
-    table = Table("Against PyTorch's own means: GPT of 8 layers, width 256, 256 tokens, batch 4", COLUMNS, rows)
-    table.notes.append(
-        "Recomputed time is the sum of the measured times of the ops that are computed again, the same times in both rows. "
-        "Checkpointing computes each block again up to the last tensor that its backward pass needs."
-    )
-    if refusal is not None:
-        table.notes.append(f"Rockmate refuses that peak: {refusal}")
-    wrong = [str(row["variant"]) for row in rows if not row["equal"]]
-    if wrong:
-        table.notes.append(f"Not the results of plain training (random ops drawn anew when recomputed): {', '.join(wrong)}.")
-    return Part([table], _targets(by_label))
+_FIRST = ("plain", "checkpoint per layer", "best selective checkpoint at that peak", "torch.compile", "Rockmate", "original")
 
 
-def _targets(rows: dict[str, dict[str, Any]]) -> list[Target]:
-    theirs, ours = rows["checkpoint per layer"], rows.get("Rockmate at that peak")
-    if ours is None:
-        return [Target("budget of the checkpoint's peak", "met", "refused", False)]
+def _order(labels: list[str]) -> list[str]:
+    return sorted(dict.fromkeys(labels), key=lambda label: next(i for i, start in enumerate(_FIRST) if label.startswith(start)))
+
+
+def _row(label: str, plain: Run, run: Run | None, note: str | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"variant": label, "note": note}
+    if run is None:
+        return {**row, "results": "none"}
+    if same_results(plain, run):
+        row["results"] = "equal to the bit"
+    else:
+        wrong = beyond_rounding(plain, run)
+        row["results"] = "equal but for rounding" if wrong is None else f"wrong: {wrong}"
+    row.update(peak_bytes=run.peak_bytes, share=run.peak_bytes / plain.peak_bytes)
+    row.update(gradient_error=largest_gradient_error(plain, run), allocated_bytes=run.allocated_peak_bytes)
+    plan = getattr(run.model, "plan", None)
+    if plan is not None and note is None:
+        missed = "" if run.peak_bytes <= plan.budget_bytes else ", exceeded"
+        row["note"] = f"budget {plan.budget_bytes / 2**20:.2f} MiB{missed}, {len(plan.recomputed)} ops recomputed"
+    return row
+
+
+def _targets(name: str, rows: dict[str, dict[str, Any]]) -> list[Target]:
+    ours, theirs = rows["Rockmate at 50 %"], rows["best selective checkpoint at that peak"]
+    if "ratio" not in ours or "ratio" not in theirs:
+        return []
     return [
         Target(
-            "recomputed time at the peak of checkpoint per layer",
-            f"< {theirs['overhead']:.1%}",
-            f"{ours['overhead']:.1%}",
-            ours["overhead"] < theirs["overhead"],
-        ),
-        Target(
-            "step time at the peak of checkpoint per layer",
-            f"< {theirs['ratio']:.3f} of plain",
+            f"{name}: step at 50 % against the best selective checkpoint at that peak",
+            f"≤ {theirs['ratio']:.3f} of plain",
             f"{ours['ratio']:.3f}",
-            ours["ratio"] < theirs["ratio"],
-        ),
-        Target(
-            "measured peak at the peak of checkpoint per layer",
-            f"≤ {theirs['peak_bytes']} bytes",
-            f"{ours['peak_bytes']} bytes",
-            ours["peak_bytes"] <= theirs["peak_bytes"],
-        ),
+            ours["ratio"] <= theirs["ratio"],
+        )
     ]
 
 
-def recomputed_time(plan: rockmate.Plan) -> tuple[float, float]:
-    """Time of the computes beyond each op's first, and of all first ones, in microseconds."""
-    ops = plan.graph.ops
-    seen: set[int] = set()
-    again = 0.0
-    for kind, op in plan.schedule.actions:
-        if kind == "compute" and op in seen:
-            again += ops[op].time_us
-        elif kind == "compute":
-            seen.add(op)
-    return again, sum(op.time_us for op in ops)
-
-
-def layer_recomputation_time(plan: rockmate.Plan) -> float:
-    """Time in microseconds of what checkpointing per layer computes again: each block up to the last op whose output its
-    backward pass needs (torch.utils.checkpoint stops early there)."""
-    ops = plan.graph.ops
-    needed = {value for op in ops if not op.is_forward for value in op.inputs}
-    by_layer: dict[str, list[Any]] = {}
-    for op in ops:
-        layer = re.match(r"transformer\.h\.\d+", op.module)
-        if layer is not None and op.is_forward:
-            by_layer.setdefault(layer.group(), []).append(op)
-    total = 0.0
-    for layer_ops in by_layer.values():
-        last = max(index for index, op in enumerate(layer_ops) if needed.intersection(op.outputs))
-        total += sum(op.time_us for op in layer_ops[: last + 1])
-    return total
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:LONGEST_ERROR]}" + ("…" if len(text) > LONGEST_ERROR else "")

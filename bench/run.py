@@ -1,6 +1,6 @@
 """Every benchmark, one after the other, stored in bench/results with machine and date (`make bench`).
 
-Run it on a quiet machine: it times things. About 20 minutes on two cores.
+Run it on a quiet machine: it times things. About 40 minutes on two cores.
 """
 
 from __future__ import annotations

@@ -22,10 +22,15 @@ LEARNING_RATE = 0.01
 
 @dataclass
 class Run:
-    """What each step left behind, and the activation peak of the last one in bytes."""
+    """What each step left behind; of the last one the activation peak in bytes, and the time in seconds.
+
+    ``allocated_peak_bytes`` is what ``torch.cuda.max_memory_allocated`` says of it, parameter gradients included; 0 on the CPU.
+    """
 
     states: list[dict[str, torch.Tensor | None]] = field(default_factory=list)
     peak_bytes: int = 0
+    allocated_peak_bytes: int = 0
+    step_s: float = 0.0
     model: Any = None
 
 
@@ -38,14 +43,21 @@ def train(make: Make, wrap: Callable[[nn.Module], nn.Module] = lambda model: mod
     run = Run(model=trained)
     for _ in range(steps):
         outputs: list[Any] = []
+        before_bytes = _start_cuda_peak()
+        begin = time.perf_counter()
         peak = rockmate.measure_peak(lambda outputs=outputs: train_step(trained, inputs, outputs), exclude_grads_of=model)
+        synchronize()
+        run.step_s = time.perf_counter() - begin
         run.peak_bytes = peak.activation_bytes
+        if torch.cuda.is_available():
+            run.allocated_peak_bytes = torch.cuda.max_memory_allocated() - before_bytes
         run.states.append(
             {
                 "loss": outputs[0].loss.detach().clone(),
                 **{f"grad {name}": None if p.grad is None else p.grad.clone() for name, p in model.named_parameters()},
                 **{f"buffer {name}": buffer.clone() for name, buffer in model.named_buffers()},
                 "random stream": torch.get_rng_state(),
+                **({"random stream of the device": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {}),
             }
         )
         with torch.no_grad():
@@ -54,6 +66,19 @@ def train(make: Make, wrap: Callable[[nn.Module], nn.Module] = lambda model: mod
                     parameter -= LEARNING_RATE * parameter.grad
                 parameter.grad = None
     return run
+
+
+def _start_cuda_peak() -> int:
+    if not torch.cuda.is_available():
+        return 0
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
+
+
+def synchronize() -> None:
+    """Wait for the accelerator, if there is one."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def train_step(model: nn.Module, inputs: Inputs, outputs: list[Any]) -> None:
@@ -73,6 +98,34 @@ def first_difference(expected: Run, got: Run) -> str | None:
     return None
 
 
+def same_results(expected: Run, got: Run) -> bool:
+    """Whether all is equal to the bit."""
+    return first_difference(expected, got) is None
+
+
+def beyond_rounding(expected: Run, got: Run, tolerance: float = 1e-3) -> str | None:
+    """Name of the first thing of the first step that rounding does not explain, or ``None``.
+
+    Floating-point tensors may differ by ``tolerance`` of their largest entry, all others not at all. Later steps start from
+    parameters that rounding has moved.
+    """
+    for name, value in expected.states[0].items():
+        other = got.states[0].get(name)
+        if value is None or other is None:
+            if value is not other:
+                return name
+        elif value.shape != other.shape or not _close(value, other, tolerance):
+            return name
+    return None
+
+
+def _close(value: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
+    if not value.is_floating_point():
+        return torch.equal(value, other)
+    error = (value - other).abs().max().item()
+    return error <= tolerance * max(value.abs().max().item(), 1e-30)  # and not where either is nan
+
+
 def largest_gradient_error(expected: Run, got: Run) -> float:
     """Of the first step: the largest difference in any gradient, relative to the largest entry of that gradient."""
     worst = 0.0
@@ -80,7 +133,8 @@ def largest_gradient_error(expected: Run, got: Run) -> float:
         other = got.states[0].get(name)
         if name.startswith("grad ") and value is not None and other is not None:
             scale = max(value.abs().max().item(), 1e-30)
-            worst = max(worst, (value - other).abs().max().item() / scale)
+            error = (value - other).abs().max().item() / scale
+            worst = max(worst, error if error == error else float("inf"))  # nan is no small error
     return worst
 
 
@@ -90,6 +144,7 @@ def step_of(model: nn.Module, inputs: Inputs) -> Step:
     def step() -> None:
         model.zero_grad(set_to_none=True)
         train_step(model, inputs, [])
+        synchronize()
 
     return step
 
