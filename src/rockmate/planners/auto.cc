@@ -18,12 +18,14 @@ namespace {
 constexpr double kOthersSeconds = 0.7;  // for each of the other planners
 constexpr double kCurveShare = 0.4;     // of the time limit, at most, for the curve
 constexpr int kMaxStarts = 3;
-constexpr int kSmall = 300;                // ops
-constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
-constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain
-constexpr double kAnnealShareChain = 0.2;  // where it has one
-constexpr double kMostAnnealed = 60;       // seconds
-constexpr int kDescentSteps = 5;           // budgets tried by annealing towards the least peak
+constexpr int kSmall = 300;                           // ops
+constexpr int kMaxAnnealed = 20'000;                  // ops; the time of a trial grows with the length of the sequence
+constexpr double kAnnealShare = 0.8;                  // of the time for polishing, where the graph has no chain
+constexpr double kAnnealShareChain = 0.2;             // where it has one
+constexpr double kMostAnnealed = 60;                  // seconds
+constexpr double kDescentShare = 0.7;                 // of the time left, at most
+constexpr std::int64_t kDescentTrials = 200'000'000;  // of each budget, times ops
+constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 
 class Auto {
@@ -41,8 +43,8 @@ class Auto {
     if (!is_done()) add_curve();
     if (!is_done()) add_others();
     least_peak_bytes_ = least_peak();
-    if (!is_done()) anneal_plain();
     if (!is_done() && !fits(starts_.front())) descend();
+    if (!is_done()) anneal_plain();
     if (!is_done()) polish_starts();
     PlannerAnswer answer;
     answer.note = note_;
@@ -149,55 +151,47 @@ class Auto {
     run_all("anneal", tasks);
   }
 
-  // How low the peak can be brought at all. The same whatever the budget is, so that the least budget named is met when asked.
+  // How low the peak can be brought at all. Neither the starts nor the amount of work depend on the budget, and time cuts it
+  // short only as a last resort, so that the least budget named is met when asked. Ends where the budget is met.
   void descend() {
-    std::vector<std::function<void()>> tasks;
-    std::vector<std::vector<OpId>> found(6);
     const Bytes floor_bytes = peak_floor(graph_);
-    const double seconds = std::max(context_.seconds_left() / 3, 1e-3);
+    const PlannerContext time = context_.within(kDescentShare * context_.seconds_left());
+    std::vector<std::function<void()>> tasks;
+    if (graph_.num_ops() <= kMaxAnnealed) {
+      for (std::uint64_t seed : {4, 5}) tasks.push_back([&, seed] { annealed_descent(floor_bytes, seed, time); });
+    }
     for (int i = 0; i < 4; ++i) {
       tasks.push_back([&, i] {
         PolishOptions options;
         options.budget_bytes = floor_bytes;
-        options.seconds = seconds;
+        options.seconds = std::max(time.seconds_left(), 1e-3);
         options.max_rounds = std::clamp<std::int64_t>(4'000'000 / graph_.num_ops(), 500, 40'000);
         options.seed = static_cast<std::uint64_t>(i);
         options.heat = 0.3;
         options.gradual = i % 2 == 0;
         options.stop = &stop_;
-        found[i] = polish(graph_, i < 2 ? plain_.sequence : lowest_.sequence, options).sequence;
+        add(polish(graph_, i < 2 ? plain_.sequence : lowest_.sequence, options).sequence);
       });
     }
-    if (graph_.num_ops() <= kMaxAnnealed) {
-      for (int i = 4; i < 6; ++i)
-        tasks.push_back([&, i] { found[i] = annealed_descent(floor_bytes, static_cast<std::uint64_t>(i), seconds); });
-    }
     run_all("least budget", tasks);
-    for (const auto& sequence : found) {
-      if (!sequence.empty()) add(sequence);
-    }
     least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
   }
 
-  // Anneals towards budgets halfway between what was reached and what was not.
-  std::vector<OpId> annealed_descent(Bytes floor_bytes, std::uint64_t seed, double seconds) const {
-    std::vector<OpId> best = lowest_.sequence;
+  // Anneals towards budgets between what was reached and what was not.
+  void annealed_descent(Bytes floor_bytes, std::uint64_t seed, const PlannerContext& time) {
     Bytes reached = lowest_.peak_bytes, missed = floor_bytes;
-    for (int step = 0; step < kDescentSteps && missed < reached && !stop_; ++step) {
+    for (int step = 0; step < kDescentSteps && missed < reached && reached > budget_bytes_ && !stop_; ++step) {
       AnnealOptions options;
-      options.budget_bytes = missed + (reached - missed) * 3 / 4;
-      options.seconds = seconds / kDescentSteps;
-      options.max_trials = std::clamp<std::int64_t>(200'000'000 / graph_.num_ops(), 20'000, 200'000);
+      options.budget_bytes = missed + (reached - missed) / 4 * 3;
+      options.seconds = std::max(time.seconds_left(), 1e-3);
+      options.max_trials = std::clamp<std::int64_t>(kDescentTrials / graph_.num_ops(), 20'000, 200'000);
       options.seed = seed + 16 * static_cast<std::uint64_t>(step);
       options.stop = &stop_;
-      AnnealResult result = anneal(graph_, plain_.sequence, options);
-      if (result.peak_bytes < reached) {
-        reached = result.peak_bytes;
-        best = std::move(result.sequence);
-      }
+      const AnnealResult result = anneal(graph_, plain_.sequence, options);
+      add(result.sequence);
+      reached = std::min(reached, result.peak_bytes);
       if (result.peak_bytes > options.budget_bytes) missed = options.budget_bytes;
     }
-    return best;
   }
 
   double polish_seconds() const {
