@@ -21,7 +21,7 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from rockmate.aliased_outputs import separate_outputs, tied
 from rockmate.autocast import share_autocasts
 from rockmate.checks import check_dynamo_graph
-from rockmate.decompositions import DECOMPOSITIONS, spell_out_draws
+from rockmate.decompositions import DECOMPOSITIONS, restore_fused_arithmetic, spell_out_draws
 from rockmate.eager_backward import eager_backward
 from rockmate.eager_kernels import eager_kernels
 from rockmate.inductor import check_inductor, compile_with_inductor
@@ -170,6 +170,7 @@ def _parameters(inputs: Sequence[Any]) -> frozenset[int]:
 
 def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Callable[..., Any]:
     spell_out_draws(gm)
+    restore_fused_arithmetic(gm)
     step.leaves = frozenset(
         i for i, arg in enumerate(inputs) if isinstance(arg, torch.Tensor) and arg.requires_grad and arg.is_leaf
     )

@@ -160,6 +160,18 @@ FOUND: dict[str, dict[str, Any]] = {
         "given": [0],
         "gradients": [ANYTHING.format(n=1500, shape=(30, 50)) + ","],
     },
+    # Dynamo takes these apart when they are given a value, and the parts round otherwise.
+    "addcmul and addcdiv": {
+        "init": ["self.a = nn.Parameter(torch.rand(8, 7) + 1)", "self.b = nn.Parameter(torch.rand(8, 7) + 1)"],
+        "body": [
+            "v1 = v0.sin()",
+            "v1.addcmul_(self.a, self.b, value=0.3)",
+            "v2 = torch.addcdiv(v1, self.a, self.b, value=1.7) * 1",
+            "v2.addcdiv_(self.a, self.b, value=-0.7)",
+            "return (v2 + self.a / self.b * 0.3).sin().sum() + v1.addcmul(v2, self.a, value=0.1).sum()",
+        ],
+        "inputs": ["v0 = torch.randn(8, 7).requires_grad_()"],
+    },
     # Measured alone, on made-up inputs, these failed: they take what other ops have made, or positive definite matrices.
     "factorizations": {
         "init": ["self.a = nn.Parameter(torch.randn(5, 5))"],
