@@ -13,6 +13,7 @@ from peer_models import PeerModel
 from running import Run, same_results, step_of, train
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+from workloads import Make
 
 import rockmate
 
@@ -86,16 +87,19 @@ def _checkpointed(forward: Callable[..., Any], options: dict[str, Any]) -> Calla
     return lambda *args, **kwargs: checkpoint(forward, *args, **options, **kwargs)
 
 
-def best_selective(peer: PeerModel, make: Any, plain: Run, within_bytes: int, progress: Callable[[str], None]) -> list[Choice]:
+def best_selective(
+    peer: PeerModel, make: Make, plain: Run, within_bytes: int, progress: Callable[[str], None]
+) -> tuple[list[Choice], int]:
     """The choices that keep the peak, one for each policy, the best first: right results before wrong ones, then time.
 
     Each policy is applied to as few layers as keep the peak (found by bisection: checkpointing more layers holds less).
-    Policies that save nothing in this model are left out, as are those that fail.
+    Policies that save nothing in this model are left out, as are those that fail. Besides, the least peak of any policy, in bytes.
     """
     torch.manual_seed(0)
     model, inputs = make()
     total = len(peer.layers_of(model))
     choices = []
+    least_bytes = plain.peak_bytes
     for name, kept in POLICIES.items():
         seen: set[Any] = set()
 
@@ -105,7 +109,9 @@ def best_selective(peer: PeerModel, make: Any, plain: Run, within_bytes: int, pr
             return rockmate.measure_peak(step_of(trial, inputs), exclude_grads_of=trial).activation_bytes
 
         try:
-            if peak(total) > within_bytes or (kept and not seen):
+            all_layers_bytes = peak(total)
+            least_bytes = min(least_bytes, all_layers_bytes)
+            if all_layers_bytes > within_bytes or (kept and not seen):
                 continue
             low, high = 0, total  # of which high keeps the peak
             while high - low > 1:
@@ -117,4 +123,4 @@ def best_selective(peer: PeerModel, make: Any, plain: Run, within_bytes: int, pr
             progress(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
             continue
         choices.append(Choice(name, high, total, run, run.step_s, same_results(plain, run)))
-    return sorted(choices, key=lambda choice: (not choice.is_right, choice.step_s))
+    return sorted(choices, key=lambda choice: (not choice.is_right, choice.step_s)), least_bytes

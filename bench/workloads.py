@@ -56,13 +56,13 @@ def gpt_of_8_layers() -> tuple[nn.Module, Inputs]:
 def resnet50(size: int = 128, batch: int = 4) -> tuple[nn.Module, Inputs]:
     """transformers' default: full depth (3, 4, 6, 3) and width; small images."""
     config = ResNetConfig(num_labels=10, problem_type="single_label_classification")
-    return ResNetForImageClassification(config).train(), _images(size, batch)
+    return ResNetForImageClassification(config).train(), images(size, batch)
 
 
 def regnet(size: int = 128, batch: int = 4) -> tuple[nn.Module, Inputs]:
     """transformers' default: full depth (2, 6, 12, 2) and width; small images."""
     config = RegNetConfig(num_labels=10, problem_type="single_label_classification")
-    return RegNetForImageClassification(config).train(), _images(size, batch)
+    return RegNetForImageClassification(config).train(), images(size, batch)
 
 
 def llama(layers: int = 4, tokens: int = 128, batch: int = 4) -> tuple[nn.Module, Inputs]:
@@ -80,7 +80,8 @@ def llama(layers: int = 4, tokens: int = 128, batch: int = 4) -> tuple[nn.Module
     return LlamaForCausalLM(config).train(), {"input_ids": ids, "labels": ids}
 
 
-def _images(size: int, batch: int) -> Inputs:
+def images(size: int, batch: int) -> Inputs:
+    """Images and their labels."""
     return {"pixel_values": torch.randn(batch, 3, size, size), "labels": torch.arange(batch) % 10}
 
 
