@@ -127,6 +127,39 @@ def test_page(browser: Page, tmp_path: Path, write: Callable[[Path], None]) -> N
         assert browser.requests == []
 
 
+BAD_PAGE = """<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body { background: #fff } .dark { background: #222; color: #333 } .small { font-size: 10px }</style>
+<p style="width: 2000px">wide</p>
+<p class="dark">unreadable</p><p class="small">tiny</p>
+<p style="position: absolute; top: 300px">one text</p><p style="position: absolute; top: 305px">another</p>
+<svg width="100" height="30" viewBox="0 0 200 60"><text x="20" y="30" font-size="14">shrunk</text>
+<text x="150" y="30" font-size="40">cut</text></svg>
+<img src="http://127.0.0.1:9/picture.png"><script>console.error("a complaint"); undefined_function();</script>
+"""
+
+
+def test_checks_find_what_is_wrong(browser: Page, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    path.write_text(BAD_PAGE)
+    browser.prefer("light")
+    browser.resize(360)
+    browser.open(path)
+    complaints = browser.run(f"({CHECKS})(360)")["complaints"]
+    for part in (
+        "px wide in a window of 360",
+        "'unreadable' has a contrast of",
+        "'tiny' is 10.0 px high",
+        "'one text' and 'another' lie over each other",
+        "'shrunk' is 7.0 px high",
+        "'cut' is cut off",
+    ):
+        assert any(part in complaint for complaint in complaints), part
+    assert len(complaints) == 6
+    assert any("a complaint" in text for text in browser.complaints)
+    assert any("undefined_function" in text for text in browser.complaints)
+    assert browser.requests == ["http://127.0.0.1:9/picture.png"]
+
+
 def test_estimate_in_a_notebook(browser: Page, tmp_path: Path) -> None:
     model, inputs = models.gpt2()
     body = rockmate.estimate(model, inputs, cost="h100")._repr_html_()

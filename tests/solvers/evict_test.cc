@@ -67,6 +67,8 @@ TEST_CASE("keeping takes back what has room and never passes the budget") {
   const std::vector<OpId> low = evict(graph, plain, 0);
   REQUIRE(low.size() > plain.size());
   CHECK(keep_within(graph, low, plain_peak) == plain);
+  const std::atomic<bool> stop{true};  // it ends at once, with what it was given
+  CHECK(keep_within(graph, low, plain_peak, &stop) == without_dead_recomputations(graph, low));
   const Bytes low_peak = SequenceMemory(graph, low).peak_bytes();
   CHECK(SequenceMemory(graph, keep_within(graph, low, low_peak)).peak_bytes() <= low_peak);
 }

@@ -35,7 +35,7 @@ class WholeGraph {
     Bytes next = store_all_peak_;
     bool is_beaten = false;
     const auto keep = [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
-      frontier_.add(keep_within(graph_, sequence, peak_bytes), "evict");
+      frontier_.add(keep_within(graph_, sequence, peak_bytes, &state_.stop), "evict");
     };
     const std::vector<OpId> last = evict(graph_, start, 0, [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
       if (peak_bytes <= next) {
@@ -54,13 +54,13 @@ class WholeGraph {
     for (int i = 1; i <= points_ && !state_.stop; ++i) {
       const Bytes budget = store_all_peak_ - (store_all_peak_ - least) * i / points_;
       if (const Candidate* within = frontier_.at(budget)) {
-        frontier_.add(keep_within(graph_, within->sequence, budget), within->planner);
+        frontier_.add(keep_within(graph_, within->sequence, budget, &state_.stop), within->planner);
       }
       const Candidate* faster = frontier_.above(budget);
       if (faster != nullptr && graph_.num_ops() <= kMaxOpsBetween) {
         const std::string planner = faster->planner == "store-all" ? "evict" : faster->planner;
         std::vector<OpId> lower = evict(graph_, faster->sequence, budget, [&](const auto&, Bytes) { return !state_.stop; });
-        frontier_.add(keep_within(graph_, std::move(lower), budget), planner);
+        frontier_.add(keep_within(graph_, std::move(lower), budget, &state_.stop), planner);
       }
       ++state_.done;
     }

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kMaxPasses = 6;
 
+bool is_set(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
+
 // One pass over all recomputations of a sequence. Lifetimes that grow are added to `inside_`; those that shrink (inputs that a
 // removed op no longer reads) are found by the next pass.
 class RemovalPass {
@@ -27,9 +29,12 @@ class RemovalPass {
 
   Bytes peak_bytes() const { return memory_.peak_bytes(); }
 
-  std::vector<OpId> run(Bytes budget_bytes) {
+  std::vector<OpId> run(Bytes budget_bytes, const std::atomic<bool>* stop) {
     removed_.assign(sequence_.size(), false);
-    for (int position : candidates()) removed_[position] = try_remove(position, budget_bytes);
+    for (int position : candidates()) {
+      if (is_set(stop)) break;
+      removed_[position] = try_remove(position, budget_bytes);
+    }
     std::vector<OpId> left;
     for (std::size_t i = 0; i < sequence_.size(); ++i) {
       if (!removed_[i]) left.push_back(sequence_[i]);
@@ -108,11 +113,12 @@ class RemovalPass {
 
 }  // namespace
 
-std::vector<OpId> keep_within(const TrainingGraph& graph, std::vector<OpId> sequence, Bytes budget_bytes) {
+std::vector<OpId> keep_within(const TrainingGraph& graph, std::vector<OpId> sequence, Bytes budget_bytes,
+                              const std::atomic<bool>* stop) {
   sequence = without_dead_recomputations(graph, sequence);
-  for (int i = 0; i < kMaxPasses; ++i) {
+  for (int i = 0; i < kMaxPasses && !is_set(stop); ++i) {
     RemovalPass pass(graph, sequence);
-    std::vector<OpId> fewer = without_dead_recomputations(graph, pass.run(std::max(budget_bytes, pass.peak_bytes())));
+    std::vector<OpId> fewer = without_dead_recomputations(graph, pass.run(std::max(budget_bytes, pass.peak_bytes()), stop));
     if (fewer.size() == sequence.size()) break;
     sequence = std::move(fewer);
   }

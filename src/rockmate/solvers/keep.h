@@ -5,13 +5,16 @@
 // recomputations that save the most time per byte go first, until none fits.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "rockmate/graph/graph.h"
 
 namespace rockmate {
 
-// Never slower than the sequence, never above max(budget, the sequence's own peak).
-std::vector<OpId> keep_within(const TrainingGraph& graph, std::vector<OpId> sequence, Bytes budget_bytes);
+// Never slower than the sequence, never above max(budget, the sequence's own peak). Once `stop` is set, what has been taken out
+// by then is.
+std::vector<OpId> keep_within(const TrainingGraph& graph, std::vector<OpId> sequence, Bytes budget_bytes,
+                              const std::atomic<bool>* stop = nullptr);
 
 }  // namespace rockmate
