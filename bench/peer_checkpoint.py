@@ -93,7 +93,8 @@ def best_selective(
     """The choices that keep the peak, one for each policy, the best first: right results before wrong ones, then time.
 
     Each policy is applied to as few layers as keep the peak (found by bisection: checkpointing more layers holds less).
-    Policies that save nothing in this model are left out, as are those that fail. Besides, the least peak of any policy, in bytes.
+    Policies that save nothing in this model are left out, as are those that fail. Returned besides is the least peak of
+    any policy, in bytes.
     """
     torch.manual_seed(0)
     model, inputs = make()

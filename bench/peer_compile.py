@@ -12,8 +12,8 @@ from torch import nn
 def compiled(share: float, compiler: str) -> Wrap:
     """The model compiled by ``"aot_eager"`` or ``"inductor"`` under a memory budget, in a graph of its own.
 
-    Inductor draws random numbers by ATen's generators here: with its own there would be nothing to compare. The backward graph is
-    compiled at once, under the same settings.
+    Inductor draws random numbers by ATen's generators here: with its own there would be nothing to compare. The backward
+    graph is compiled at once, under the same settings.
     """
 
     def wrap(model: nn.Module) -> nn.Module:

@@ -41,7 +41,7 @@ class PeerModel:
         return [module for path, module in model.named_modules() if re.fullmatch(self.layers, path)]
 
 
-def vit(layers: int = 8, width: int = 384, size: int = 224, batch: int = 4) -> tuple[nn.Module, Inputs]:
+def vit(layers: int = 6, width: int = 384, size: int = 224, batch: int = 4) -> tuple[nn.Module, Inputs]:
     """A vision transformer on patches of 16 x 16, with dropout 0.1."""
     config = ViTConfig(
         hidden_size=width,
@@ -117,14 +117,14 @@ def unet(size: int = 64, batch: int = 2, width: int = 64) -> tuple[nn.Module, In
 
 PEER_MODELS: dict[str, PeerModel] = {
     "gpt2": PeerModel(
-        "GPT-2: 6 layers, width 256, 256 tokens, batch 4, dropout 0.1",
-        partial(gpt2, layers=6),
+        "GPT-2: 4 layers, width 256, 256 tokens, batch 4, dropout 0.1",
+        partial(gpt2, layers=4),
         partial(gpt2, layers=2, width=64, tokens=64, batch=2),
         r"transformer\.h\.\d+",
     ),
     "llama": PeerModel(
-        "Llama: 8 layers, width 256, 256 tokens, batch 4",
-        partial(llama, layers=8, tokens=256),
+        "Llama: 4 layers, width 256, 256 tokens, batch 4",
+        partial(llama, layers=4, tokens=256),
         partial(llama, layers=2, tokens=32, batch=2),
         r"model\.layers\.\d+",
     ),
@@ -133,7 +133,7 @@ PEER_MODELS: dict[str, PeerModel] = {
         "RegNet (2, 6, 12, 2): 128 x 128, batch 4", regnet, small_regnet, r"regnet\.encoder\.stages\.\d+\.layers\.\d+"
     ),
     "vit": PeerModel(
-        "ViT: 8 layers, width 384, 224 x 224, batch 4, dropout 0.1",
+        "ViT: 6 layers, width 384, 224 x 224, batch 4, dropout 0.1",
         vit,
         partial(vit, layers=2, width=64, size=64, batch=2),
         r"vit\.layers\.\d+",

@@ -122,7 +122,7 @@ def _row(label: str, plain: Run, run: Run | None, note: str | None) -> dict[str,
 
 
 def _targets(name: str, rows: dict[str, dict[str, Any]]) -> list[Target]:
-    ours, theirs = rows["Rockmate at 50 %"], rows["best selective checkpoint at the peak of Rockmate at 50 %"]
+    ours, theirs = rows.get("Rockmate at 50 %", {}), rows.get("best selective checkpoint at the peak of Rockmate at 50 %", {})
     if "ratio" not in ours or "ratio" not in theirs:
         return []
     return [
