@@ -120,6 +120,25 @@ def held_between(calls: Sequence[CallRecord], outputs: Sequence[Any] | None, giv
     return Between(eager_bytes, waiting_bytes, after_bytes)
 
 
+def parameters_of_eager_ops(outputs: Any) -> list[torch.Tensor]:
+    """The leaves whose gradients come from ops outside of all pieces, given what the step returned."""
+    stack = [value.grad_fn for value in tree_leaves(outputs) if isinstance(value, torch.Tensor) and value.grad_fn is not None]
+    seen = set(stack)
+    leaves: dict[int, torch.Tensor] = {}
+    while stack:
+        node = stack.pop()
+        for following, _ in node.next_functions:
+            if following is None:
+                continue
+            if hasattr(following, "variable"):
+                if type(node).__name__ != "CompiledFunctionBackward":
+                    leaves[id(following.variable)] = following.variable
+            elif following not in seen:
+                seen.add(following)
+                stack.append(following)
+    return list(leaves.values())
+
+
 def _differentiated(outputs: Sequence[Any]) -> list[torch.Tensor]:
     """The outputs whose gradients are there when the backward pass begins: a loss alone if there is one, else all."""
     candidates = [value for value in outputs if isinstance(value, torch.Tensor) and value.grad_fn is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import warnings
 from collections.abc import Callable
 from traceback import FrameSummary
 from types import FunctionType
@@ -15,6 +16,7 @@ import torch._dynamo
 from torch import nn
 
 from rockmate.backend import capturing_only, compile_graph
+from rockmate.between import parameters_of_eager_ops
 from rockmate.errors import CaptureError, RockmateError
 from rockmate.meter import paused
 from rockmate.options import Options
@@ -54,6 +56,7 @@ class CompiledStep:
         self._compiled = self._compile(None)
         self._group: PieceGroup | None = None
         self._called = False
+        self._told = False
         # Settings of our own take their time: a whole model needs them at first, then rarely.
         self._captured_often = _has_recurrent_layers(model)
         _ignore_log_calls()
@@ -80,7 +83,28 @@ class CompiledStep:
             self._group.abandon_step()
             raise
         self._group.end_step(outputs)
+        if not self._told:
+            self._told = self._tell_of_eager_modules(outputs)
         return outputs
+
+    def _tell_of_eager_modules(self, outputs: Any) -> bool:
+        """Warn of modules that run outside of all pieces. Dynamo passes over the code of ``torch.nn`` itself, for one: what it
+        can't capture of a container, such as ``nn.Sequential``, it leaves with all that is inside."""
+        leaves = {id(leaf) for leaf in parameters_of_eager_ops(outputs)}
+        eager = {name.rpartition(".")[0]: None for name, p in self._model.named_parameters() if id(p) in leaves}
+        if eager:
+            named = ", ".join(repr(path) for path in list(eager)[:4]) + (
+                f" and {len(eager) - 4} more" if len(eager) > 4 else ""
+            )
+            warnings.warn(
+                f"[pieces] {len(eager)} modules of the model could not be captured and run as they are: {named}. What they "
+                "save is counted where other parts are captured, what they hold besides while they run is not: the step may "
+                "exceed the budget by that much. Modules inside of an nn.Sequential that can't be captured whole are captured "
+                "when a forward of your own calls them one by one",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return bool(eager)
 
     def _compile(self, group: PieceGroup | None) -> Callable[..., Any]:
         code = self._function.__code__.replace()  # Dynamo keeps what it compiled with the code object: one for each kind

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
 aten = torch.ops.aten
 
@@ -48,42 +50,31 @@ def restore_fused_arithmetic(gm: fx.GraphModule) -> None:
     """Write ``addcmul`` and ``addcdiv`` where Dynamo took them apart because of their ``value``: the parts round otherwise.
 
     ``x.addcmul_(a, b, value=v)`` comes as ``x.copy_(prims.fma(mul(a, b), v, x))``, which is written for nothing else.
-    ``torch.addcdiv(x, a, b, value=v)`` comes as ``add(x, mul(div(a, b), v))``: it is told by the line of the model that all
-    three come from.
     """
-    fused = {torch.mul: torch.addcmul, torch.div: torch.addcdiv}
-    for node in list(gm.graph.nodes):
-        if node.target is torch.ops.prims.fma.default:
-            inner, value, base = node.args
-        elif (
-            node.target is torch.add and len(node.args) == 2 and not node.kwargs and _is_part_of(node, torch.mul, node.args[1])
-        ):
-            base, product = node.args
-            inner, value = product.args
-            if not _is_part_of(product, torch.div, inner) or "addcdiv" not in (_source_of(node) or "addcdiv"):
-                continue
-        else:
-            continue
-        if not isinstance(inner, fx.Node) or inner.target not in fused or isinstance(value, fx.Node):
+    whole = {torch.mul: torch.addcmul, torch.div: torch.addcdiv}
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.prims.fma.default):
+        inner, value, base = node.args
+        if not isinstance(inner, fx.Node) or inner.target not in whole or isinstance(value, fx.Node):
             continue
         with gm.graph.inserting_before(node):
-            whole = gm.graph.call_function(fused[inner.target], (base, *inner.args), {"value": value})
-        whole.meta = dict(node.meta)
-        node.replace_all_uses_with(whole)
-    gm.graph.eliminate_dead_code(
-        is_impure_node=lambda node: node.target not in (*fused, torch.add, torch.ops.prims.fma.default)
-    )
+            fused = gm.graph.call_function(whole[inner.target], (base, *inner.args), {"value": value})
+        fused.meta = dict(node.meta)
+        node.replace_all_uses_with(fused)
+        gm.graph.erase_node(node)
+        if not inner.users:
+            gm.graph.erase_node(inner)
 
 
-def _is_part_of(node: fx.Node, target: Any, part: Any) -> bool:
-    """Whether it is a call of ``target``, for nothing but the node, from the same place in the model."""
-    if not isinstance(part, fx.Node) or part.target is not target or len(part.args) != 2 or part.kwargs:
-        return False
-    return list(part.users) == [node] and part.meta.get("stack_trace") == node.meta.get("stack_trace")
+@functools.cache
+def keep_addcdiv_whole() -> None:
+    """Let Dynamo take ``addcdiv(x, a, b, value=v)`` apart only where ``v`` is a tensor; once in a process."""
+    handlers = TorchInGraphFunctionVariable._get_handlers()
+    take_apart = handlers.get(torch.addcdiv)
+    if take_apart is None:
+        return
 
+    def handle(self: Any, tx: Any, *args: Any, **kwargs: Any) -> Any:
+        value = kwargs.get("value")
+        return take_apart(self, tx, *args, **kwargs) if value is not None and value.is_tensor() else None
 
-def _source_of(node: fx.Node) -> str:
-    """What the model's source says where the node comes from; empty where PyTorch has no source."""
-    lines = (node.meta.get("stack_trace") or "").splitlines()
-    last_frame = max((i for i, line in enumerate(lines) if line.lstrip().startswith('File "')), default=-1)
-    return "\n".join(lines[last_frame + 1 :]).strip()
+    handlers[torch.addcdiv] = handle

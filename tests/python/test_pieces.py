@@ -385,3 +385,41 @@ def test_recurrent_layers_are_captured_whole(layer: str) -> None:
         x.grad = None
     for result in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], result, strict=True))
+
+
+def test_modules_that_are_not_captured_are_told() -> None:
+    """Its number of batches is read off by ``nn.BatchNorm1d(momentum=None)``, and Dynamo leaves the whole ``nn.Sequential``."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 2))
+    x = torch.randn(8, 4)
+    wrapped = rockmate.Rockmate(model)
+    with pytest.warns(RuntimeWarning, match=r"3 modules .* run as they are: '0', '1', '2'"):
+        wrapped(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wrapped(x).sum().backward()
+
+
+@pytest.mark.parametrize(("uses", "told"), [(8, False), (9, True)])
+def test_a_weight_that_is_read_often_in_one_piece_and_again_in_the_next(uses: int, told: bool) -> None:
+    class Loop(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(6, 6))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(uses):
+                x = (x @ self.weight).sin()
+            torch._dynamo.graph_break()
+            return ((x @ self.weight).sin() @ self.weight).sin().sum()
+
+    torch.manual_seed(0)
+    model, x = Loop(), torch.randn(5, 6)
+    model(x).backward()
+    assert model.weight.grad is not None
+    expected, model.weight.grad = model.weight.grad, None
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        rockmate.Rockmate(model)(x).backward()
+    assert any("summed in another order" in str(warning.message) for warning in seen) == told
+    assert told or torch.equal(expected, model.weight.grad)
