@@ -48,7 +48,7 @@ def curve_chart(curve: Sequence[CurvePoint], store_all_peak_bytes: int) -> str:
     for share in (0.0, 0.5, 1.0):
         anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
         place = f'x="{x(share * most):.1f}" y="{HEIGHT - BOTTOM + 19}" text-anchor="{anchor}"'
-        pieces.append(f"<text {place}>{format_bytes(float(f'{share * most:.3g}'))}</text>")
+        pieces.append(f"<text {place}>{format_bytes(share * most)}</text>")
     points = list(_steps(curve, most))
     drawn = " ".join(f"{x(peak):.1f},{y(overhead):.1f}" for peak, overhead in points)
     pieces.append(f'<polyline points="{drawn}" fill="none" stroke="#3d85c6" stroke-width="2"/></svg>')

@@ -154,8 +154,9 @@ std::vector<Tile> headline(const TrainingGraph& graph, const Schedule& schedule,
              ? "as predicted, to the byte"
              : difference(static_cast<double>(simulation.peak_bytes), static_cast<double>(measured)) + " against predicted"});
   }
-  tiles.push_back({"Overhead", percent(simulation.overhead()),
-                   duration(simulation.recompute_time_us) + " of " + duration(simulation.time_us)});
+  tiles.push_back(
+      {"Overhead", percent(simulation.overhead()),
+       duration(simulation.recompute_time_us) + " on top of " + duration(simulation.time_us - simulation.recompute_time_us)});
   const OpId repeatable = graph.has_boundary ? num_forward_ops(graph) : graph.num_ops();
   tiles.push_back({"Recomputed", std::to_string(simulation.num_recomputed),
                    (graph.has_boundary ? "forward ops: " : "ops: ") + std::to_string(repeatable)});
