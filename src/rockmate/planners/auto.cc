@@ -184,7 +184,8 @@ class Auto {
       AnnealOptions options;
       options.budget_bytes = missed + (reached - missed) / 4 * 3;
       options.seconds = std::max(time.seconds_left(), 1e-3);
-      options.max_trials = std::clamp<std::int64_t>(kDescentTrials / graph_.num_ops(), 20'000, 200'000);
+      options.max_trials = std::clamp<std::int64_t>(kDescentTrials / graph_.num_ops(), 20'000,
+                                                    std::min(500 * graph_.num_ops() + 20'000, 200'000));
       options.seed = seed + 16 * static_cast<std::uint64_t>(step);
       options.stop = &stop_;
       const AnnealResult result = anneal(graph_, plain_.sequence, options);
