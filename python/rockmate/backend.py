@@ -210,24 +210,16 @@ def _has_symbolic_size(arg: Any) -> bool:
     return isinstance(arg, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in arg.shape)
 
 
-MOST_TIMES_LOWERED = 3
-
-
 class _CompiledGraph:
-    """One Dynamo graph, planned at its sizes.
-
-    It is planned again when the gradients that arrive are not those expected, and, a few times at most, when the graphs that a
-    compiler has changed went over the budget.
-    """
+    """One Dynamo graph, planned at its sizes. Planned again when the gradients that arrive are not those expected."""
 
     def __init__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> None:
         self._gm = gm
         self._options = options
-        self._times_lowered = 0
         self._compile(example_inputs, None)
 
-    def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None, target_bytes: int | None = None) -> None:
-        self._step = StepPlan(self._options, _parameters(inputs), tangents, target_bytes=target_bytes)
+    def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None) -> None:
+        self._step = StepPlan(self._options, _parameters(inputs), tangents)
         self._run = _compile(self._gm, inputs, self._step)
 
     def __call__(self, *args: Any) -> Any:
@@ -235,9 +227,6 @@ class _CompiledGraph:
             raise CaptureOnly
         if self._step.observed != self._step.expected:
             self._compile(args, self._step.observed)
-        elif self._times_lowered < MOST_TIMES_LOWERED and (target_bytes := self._step.lower_target_bytes()) is not None:
-            self._times_lowered += 1
-            self._compile(args, self._step.observed, target_bytes)
         outputs = self._run(*args)
         if self._step.plan is not None:
             compiled_function(outputs)

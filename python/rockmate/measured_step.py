@@ -77,9 +77,7 @@ class MeasuredStep:
         )
         if self.peak_bytes > budget_bytes:
             lower = budget_bytes * budget_bytes // self.peak_bytes
-            log.warning(
-                '[inductor] %s. To stay below it ask for about budget=%d, or leave compiler="inductor" out', figures, lower
-            )
+            log.warning('[inductor] %s. A lower budget (about budget=%d) may keep it; compiler="native" does', figures, lower)
         else:
             log.info("[inductor] %s", figures)
 
