@@ -24,7 +24,7 @@ constexpr double kAnnealShare = 0.8;                  // of the time for polishi
 constexpr double kAnnealShareChain = 0.2;             // where it has one
 constexpr double kMostAnnealed = 60;                  // seconds
 constexpr double kDescentShare = 0.7;                 // of the time left, at most
-constexpr std::int64_t kDescentTrials = 200'000'000;  // of each budget, times ops
+constexpr std::int64_t kDescentTrials = 400'000'000;  // of each budget, times ops
 constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 
@@ -185,7 +185,7 @@ class Auto {
       options.budget_bytes = missed + (reached - missed) / 4 * 3;
       options.seconds = std::max(time.seconds_left(), 1e-3);
       options.max_trials = std::clamp<std::int64_t>(kDescentTrials / graph_.num_ops(), 20'000,
-                                                    std::min(500 * graph_.num_ops() + 20'000, 200'000));
+                                                    std::min(500 * graph_.num_ops() + 20'000, 400'000));
       options.seed = seed + 16 * static_cast<std::uint64_t>(step);
       options.stop = &stop_;
       const AnnealResult result = anneal(graph_, plain_.sequence, options);
