@@ -226,7 +226,8 @@ class _CompiledGraph:
         if capturing_only():
             raise CaptureOnly
         if self._step.observed != self._step.expected:
-            self._compile(args, self._step.observed)
+            with paused():
+                self._compile(args, self._step.observed)
         outputs = self._run(*args)
         if self._step.plan is not None:
             compiled_function(outputs)
