@@ -97,7 +97,7 @@ nlohmann::ordered_json to_json(const PlannerResult& result, const std::string& p
   object["peak_bytes"] = or_null(has_plan, has_plan ? result.plan->peak_bytes : 0);
   object["store_all_peak_bytes"] = plain.peak_bytes;
   object["store_all_time_us"] = plain.time_us;
-  object["time_us"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
+  object["time"] = or_null(has_plan, has_plan ? result.plan->time_us : 0);
   object["overhead"] = or_null(has_plan, has_plan ? result.plan->overhead : 0);
   object["lower_bound"] = or_null(std::isfinite(result.lower_bound), result.lower_bound);
   object["min_budget_bytes"] = or_null(result.min_budget_bytes > 0, result.min_budget_bytes);

@@ -6,7 +6,7 @@ model = torch.compile(model, backend="rockmate", options={"budget": "4GiB"})
 
 from rockmate.backend import rockmate_backend
 from rockmate.errors import BudgetError, CaptureError, RockmateError
-from rockmate.estimate import Estimate, estimate
+from rockmate.estimate import Estimate, Fit, estimate
 from rockmate.meter import Meter, measure_peak
 from rockmate.module import Rockmate
 from rockmate.options import Options
@@ -17,6 +17,7 @@ __all__ = [
     "CaptureError",
     "CurvePoint",
     "Estimate",
+    "Fit",
     "Meter",
     "Options",
     "Plan",

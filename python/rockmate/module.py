@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import logging
 import threading
 from collections.abc import Sequence
@@ -157,8 +158,17 @@ def _step_for(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> C
         with state.lock:
             step = state.steps.get(kind)
             if step is None:
+                _check_arguments(state.model, args, kwargs)
                 step = state.steps[kind] = _compiled_step(state)
     return step
+
+
+def _check_arguments(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise :class:`TypeError` for arguments that ``forward`` does not take, as the plain model would."""
+    try:
+        inspect.signature(type(model).forward).bind(model, *args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"[rockmate] {type(model).__name__}.forward does not take these inputs: {error}") from None
 
 
 def _compiled_step(state: _State) -> CompiledStep:

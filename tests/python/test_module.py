@@ -142,3 +142,13 @@ def test_double_backward_is_refused() -> None:
     (grad,) = torch.autograd.grad(wrapper(x)["hidden"].sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="double backward"):
         grad.sum().backward()
+
+
+def test_arguments_that_forward_does_not_take() -> None:
+    model = torch.nn.Linear(3, 3)
+    with pytest.raises(TypeError, match=r"Linear.forward does not take these inputs: missing a required argument: 'input'"):
+        rockmate.Rockmate(model, sample_inputs={})
+    planned = rockmate.Rockmate(model)
+    with pytest.raises(TypeError, match=r"Linear.forward does not take these inputs: got an unexpected keyword argument 'x'"):
+        planned(x=torch.randn(2, 3))
+    assert planned(torch.randn(2, 3)).shape == (2, 3)
