@@ -445,8 +445,8 @@ def _compare(plain: Training, ours: Training, budget: str) -> None:
                 raise Failure(name.split()[0], budget, f"step {step}: {name}: {difference}")
     if not ours.plans:  # nothing to train: the plain model ran
         return
-    # From the second step on: in the first, PyTorch keeps a few bytes when an op runs for the first time, and the plan is not yet
-    # for the gradients that come.
+    # From the second step on: in the first, PyTorch keeps a few bytes when an op runs for the first time, and the plan is not
+    # yet for the gradients that come.
     plan, peak = ours.plan, max(ours.peaks[1:])
     allowed = plan.peak_bytes + _states_for_other_gradients(plan)
     if peak > allowed:
