@@ -116,7 +116,7 @@ def _saved_tensors(outputs: Sequence[Any]) -> Sequence[Tensor]:
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
     """The places in its memory from its first element to after its last."""
-    first = tensor.storage_offset()
+    first = int(tensor.storage_offset())
     return first, first + 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 

@@ -14,6 +14,8 @@ def check(name: str, budgets: tuple[str, ...]) -> None:
     for row in zoo.examine(name, budgets).rows:
         if name not in zoo.IN_PIECES:
             assert row.measured_bytes <= row.predicted_bytes <= row.budget_bytes
+            if name not in zoo.PEAK_BELOW_PREDICTION:
+                assert row.measured_bytes == row.predicted_bytes
         assert row.differs_from_stored == ""
         if name not in zoo.COMPILED_OTHERWISE:
             assert row.differs_from_plain == ""
