@@ -131,8 +131,8 @@ def _measure(node: fx.Node, cache: CostCache) -> list[Any]:
             errors.append(error)
     warnings.warn(
         f"[cost] {describe(node)} can't be measured alone: {str(errors[0]).splitlines()[0]}. Its time is estimated from the "
-        "bytes that it reads and writes, and what it needs beyond its results is not counted: the step may exceed the budget by "
-        "that much. Choose cost=<device name> to plan with the roofline model throughout",
+        "bytes that it reads and writes, and what it needs beyond its results is not counted: the step may exceed the budget "
+        "by that much. Choose cost=<device name> to plan with the roofline model throughout",
         stacklevel=2,
     )
     _, moved_bytes, _ = roofline_figures(node)
