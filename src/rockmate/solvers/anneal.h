@@ -6,12 +6,10 @@
 //     one position; a change that frees memory anywhere else above the budget leaves it as it is and would be judged useless.
 //     With the sum, every byte freed where it is too much counts, and so does how long. That replaces the paper's first stage
 //     (the same search on grouped ops until the budget holds).
-//   * The weight of the excess grows as the temperature falls: at first memory and time are traded against each other, at the
-//   end
-//     the budget holds. The paper's second stage, in which recomputations are dropped again, is the cool part of the same run.
+//   * The weight of the excess grows as the temperature falls: at first memory and time are traded against each other, in the
+//     end the budget holds. The paper's second stage, which drops recomputations again, is the cool part of the same run.
 //   * An op is added with some of what it needs, where a value lies idle while memory is scarce; and a recomputation is taken
-//   out
-//     together with another one put in where that costs memory.
+//     out together with another one put in where that costs memory.
 //
 //   energy = time + weight x excess;  a trial that raises it by d stays with probability exp(-d / temperature)
 //
