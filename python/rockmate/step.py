@@ -17,6 +17,7 @@ from rockmate.capture import Capture, import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.fallback import on_demand_sequence
 from rockmate.inductor import compile_with_inductor
+from rockmate.input_views import tell_of_other_sums
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.leaf_gradients import copy_where_engine_would
 from rockmate.lower import lower
@@ -170,6 +171,8 @@ class StepPlan:
 
     def forward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the forward pass."""
+        assert self._joint is not None
+        tell_of_other_sums(self._joint)
         if self.compiler == "native":
             return lower(planned)
         run = compile_with_inductor(planned, inputs)
