@@ -150,5 +150,5 @@ def test_arguments_that_forward_does_not_take() -> None:
         rockmate.Rockmate(model, sample_inputs={})
     planned = rockmate.Rockmate(model)
     with pytest.raises(TypeError, match=r"Linear.forward does not take these inputs: got an unexpected keyword argument 'x'"):
-        planned(x=torch.randn(2, 3))
+        planned(torch.randn(2, 3), x=torch.randn(2, 3))
     assert planned(torch.randn(2, 3)).shape == (2, 3)
