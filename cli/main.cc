@@ -41,9 +41,8 @@ void polish_until_limit(const CLI::App* command, PlanSettings& settings) {
 }
 
 constexpr const char* kExitStatus =
-    "Exit status: 0 done; 1 the budget can't be met, or the schedule is refused; 2 bad usage or input; 130 ended by Ctrl-C, "
-    "with "
-    "what was found by then printed and written.";
+    "Exit status: 0 done; 1 the budget can't be met, or the schedule is refused; 2 bad usage or input; 130 ended by "
+    "Ctrl-C, with what was found by then printed and written.";
 
 // Examples, then what the exit status means.
 void add_footer(CLI::App* command, const std::string& examples) {

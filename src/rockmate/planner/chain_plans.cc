@@ -109,12 +109,10 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   const Bytes most = std::max<Bytes>(frontier.all().rbegin()->first - chain.pinned_bytes, 1);
   const int per_table = static_cast<int>(blocks.size() + 1);
   const int points = points_for(graph, options);
-  // The plans at the steps of a table above `bottom`, on so many threads. They are added in order of memory, so that the
-  // frontier is the same on any number of threads.
+  // The plans at these steps of a table, on so many threads. They are added in order of memory, so that the frontier is the
+  // same on any number of threads.
   using Sequences = std::vector<std::vector<OpId>>;
-  const auto plans_of = [&](const RotorTable& table, Bytes bottom, int threads) {
-    std::vector<int> steps = useful_steps(table, points);
-    std::erase_if(steps, [&](int m) { return table.bytes_of(m) < bottom; });
+  const auto plans_at = [&](const RotorTable& table, const std::vector<int>& steps, int threads) {
     Sequences sequences(2 * steps.size());
     run_parallel(static_cast<int>(steps.size()), threads, [&](int i) {
       if (state.stop) return;
@@ -134,8 +132,8 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   state.total = 2 * per_table;
   const RotorTable whole(blocks, most, options.memory_steps, &state.stop, &state.done);
   if (state.stop) return;
-  add(plans_of(whole, 0, options.threads));
   const std::vector<int> steps = useful_steps(whole, points);
+  add(plans_at(whole, steps, options.threads));
   const Bytes least = steps.empty() ? most : whole.bytes_of(steps.front());
   std::vector<std::pair<Bytes, Bytes>> ranges;
   for (Bytes top = most / 2; top > 2 * least; top /= 2) ranges.emplace_back(top / 2, top);
@@ -151,7 +149,10 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
     const auto [bottom, top] = ranges[i];
     if (state.stop) return;
     const RotorTable table(blocks, top, options.memory_steps, &state.stop, &state.done);
-    if (!state.stop) found[i] = plans_of(table, bottom, 1);
+    if (state.stop) return;
+    std::vector<int> above = useful_steps(table, points);
+    std::erase_if(above, [&](int m) { return table.bytes_of(m) < bottom; });
+    found[i] = plans_at(table, above, 1);
   });
   for (Sequences& sequences : found) add(std::move(sequences));
 }

@@ -59,7 +59,7 @@ void PositionLine::build(const std::vector<OpId>& sequence) {
     for (ValueId v : tangents_) put_event(v, order_[boundary_], true);
   }
   for (const InstanceId id : order_) {
-    if (instances_[id].op != kNone) attach(id);
+    if (instance_op_[id] != kNone) attach(id);
   }
   for (ValueId v = 0; v < graph_.num_values(); ++v) {
     const Value& value = graph_.values[v];
@@ -74,7 +74,7 @@ std::vector<OpId> PositionLine::sequence() const {
   std::vector<OpId> result;
   result.reserve(order_.size());
   for (InstanceId id : order_) {
-    if (instances_[id].op != kNone) result.push_back(instances_[id].op);
+    if (instance_op_[id] != kNone) result.push_back(instance_op_[id]);
   }
   return result;
 }
@@ -88,15 +88,15 @@ void PositionLine::set_budget(Bytes budget_bytes) {
 }
 
 PositionLine::InstanceId PositionLine::new_instance(OpId op) {
-  InstanceId id = static_cast<InstanceId>(instances_.size());
+  InstanceId id = static_cast<InstanceId>(instance_op_.size());
   if (free_instances_.empty()) {
-    instances_.emplace_back();
+    instance_op_.push_back(op);
     position_.push_back(0);
   } else {
     id = free_instances_.back();
     free_instances_.pop_back();
   }
-  instances_[id] = {op, -1};
+  instance_op_[id] = op;
   return id;
 }
 
@@ -114,10 +114,10 @@ PositionLine::InstanceId PositionLine::insert(OpId op, int position) {
 }
 
 bool PositionLine::can_erase(InstanceId id) const {
-  const Instance& instance = instances_[id];
-  if (position_[id] <= boundary_ || of_op_[instance.op].size() < 2 || !may_repeat(graph_, instance.op)) return false;
-  const Op& op = graph_.ops[instance.op];
-  if (op.is_random && of_op_[instance.op].front() == id) return false;
+  const OpId own = instance_op_[id];
+  if (position_[id] <= boundary_ || of_op_[own].size() < 2 || !may_repeat(graph_, own)) return false;
+  const Op& op = graph_.ops[own];
+  if (op.is_random && of_op_[own].front() == id) return false;
   return std::all_of(op.outputs.begin(), op.outputs.end(), [&](ValueId v) {
     if (!counts_[v]) return true;
     const int index = event_at(v, position_[id]);
@@ -162,10 +162,10 @@ void PositionLine::move(InstanceId id, int position) {
 }
 
 PositionLine::Window PositionLine::window_of(InstanceId id) const {
-  const Instance& instance = instances_[id];
+  const OpId own = instance_op_[id];
   Window window{boundary_ + 1, length() - 1};
-  if (instance.op == kNone || position_[id] <= boundary_ || graph_.ops[instance.op].is_random) return {1, 0};
-  const Op& op = graph_.ops[instance.op];
+  if (own == kNone || position_[id] <= boundary_ || graph_.ops[own].is_random) return {1, 0};
+  const Op& op = graph_.ops[own];
   for (ValueId v : op.inputs) {
     if (!counts_[v] || events_[v].empty()) continue;
     window.first = std::max(window.first, position_[events_[v].front().id] + 1);
@@ -187,7 +187,7 @@ int PositionLine::event_at(ValueId value, int position) const {
 }
 
 void PositionLine::attach(InstanceId id) {
-  const OpId op = instances_[id].op;
+  const OpId op = instance_op_[id];
   const Op& what = graph_.ops[op];
   charge_generator(op, -1);
   auto& siblings = of_op_[op];
@@ -203,7 +203,7 @@ void PositionLine::attach(InstanceId id) {
 }
 
 void PositionLine::detach(InstanceId id) {
-  const OpId op = instances_[id].op;
+  const OpId op = instance_op_[id];
   const Op& what = graph_.ops[op];
   for (ValueId v : what.inputs) drop_event(v, id);
   for (ValueId v : what.outputs) drop_event(v, id);
@@ -213,7 +213,7 @@ void PositionLine::detach(InstanceId id) {
   std::erase(of_op_[op], id);
   charge_generator(op, 1);
   time_us_ -= what.time_us;
-  list_repeat(id, false);
+  repeats_.set(id, false);
   update_repeats(op);
 }
 
@@ -282,7 +282,7 @@ void PositionLine::add(int first, int last, Bytes bytes) {
 
 Bytes PositionLine::held_behind(int position) const {
   const InstanceId id = order_[position];
-  const OpId op = instances_[id].op;
+  const OpId op = instance_op_[id];
   Bytes bytes = held_[position];
   if (op == kNone) {
     for (ValueId v : tangents_) bytes -= ends_at(v, id) ? bytes_[v] : 0;
@@ -314,21 +314,7 @@ bool PositionLine::ends_at(ValueId value, InstanceId id) const {
 
 void PositionLine::update_repeats(OpId op) {
   const auto& siblings = of_op_[op];
-  for (InstanceId id : siblings) list_repeat(id, siblings.size() > 1 && position_[id] > boundary_);
-}
-
-void PositionLine::list_repeat(InstanceId id, bool listed) {
-  std::int32_t& place = instances_[id].in_repeats;
-  if (listed == (place >= 0)) return;
-  if (listed) {
-    place = static_cast<std::int32_t>(repeats_.size());
-    repeats_.push_back(id);
-  } else {
-    repeats_[place] = repeats_.back();
-    instances_[repeats_[place]].in_repeats = place;
-    repeats_.pop_back();
-    place = -1;
-  }
+  for (InstanceId id : siblings) repeats_.set(id, siblings.size() > 1 && position_[id] > boundary_);
 }
 
 }  // namespace rockmate

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "rockmate/graph/graph.h"
+#include "rockmate/solvers/pick_list.h"
 
 namespace rockmate {
 
@@ -55,11 +56,11 @@ class PositionLine {
   int first_position() const { return boundary_ + 1; }  // of those that can be edited
   InstanceId at(int position) const { return order_[position]; }
   Bytes held_bytes(int position) const { return held_[position]; }
-  OpId op_of(InstanceId id) const { return instances_[id].op; }
+  OpId op_of(InstanceId id) const { return instance_op_[id]; }
   int position_of(InstanceId id) const { return position_[id]; }
   const std::vector<InstanceId>& instances_of(OpId op) const { return of_op_[op]; }  // in order
   // Instances that could be erased, as far as their number and place say.
-  const std::vector<InstanceId>& repeats() const { return repeats_; }
+  const std::vector<InstanceId>& repeats() const { return repeats_.items(); }
 
   struct Event {
     InstanceId id;
@@ -71,11 +72,6 @@ class PositionLine {
   int event_at(ValueId value, int position) const;
 
  private:
-  struct Instance {
-    OpId op = kNone;  // kNone: the boundary
-    std::int32_t in_repeats = -1;
-  };
-
   void build(const std::vector<OpId>& sequence);
   InstanceId new_instance(OpId op);
   void attach(InstanceId id);  // charges the instance where it is
@@ -90,16 +86,16 @@ class PositionLine {
   bool ends_at(ValueId value, InstanceId id) const;
   Bytes excess(Bytes bytes) const { return bytes > budget_bytes_ ? bytes - budget_bytes_ : 0; }
   void update_repeats(OpId op);
-  void list_repeat(InstanceId id, bool listed);
 
   const TrainingGraph& graph_;
   Bytes budget_bytes_;
   Micros time_us_ = 0;
   Bytes excess_bytes_ = 0;
-  int boundary_ = -1;  // its position; -1 without one
-  std::vector<Instance> instances_;
-  std::vector<int> position_;  // of each instance
-  std::vector<InstanceId> free_instances_, order_, repeats_;
+  int boundary_ = -1;              // its position; -1 without one
+  std::vector<OpId> instance_op_;  // kNone: the boundary
+  std::vector<int> position_;      // of each instance
+  std::vector<InstanceId> free_instances_, order_;
+  PickList repeats_;
   std::vector<std::vector<InstanceId>> of_op_;
   std::vector<std::vector<Event>> events_;
   std::vector<Bytes> held_;   // bytes while each position runs

@@ -99,7 +99,7 @@ void TimeLine::insert(OpId op, int slot) {
     id = free_instances_.back();
     free_instances_.pop_back();
   }
-  instances_[id] = {op, slot, -1, -1};
+  instances_[id] = {op, slot};
   by_slot_[slot] = id;
   charge_generator(op, -1);
   auto& siblings = of_op_[op];
@@ -112,10 +112,7 @@ void TimeLine::insert(OpId op, int slot) {
   for (ValueId v : what.inputs) put_event(v, slot, false);
   for (ValueId v : what.outputs) put_event(v, slot, true);
   time_us_ += what.time_us;
-  if (slot > boundary_slot_) {
-    instances_[id].in_all = static_cast<std::int32_t>(all_.size());
-    all_.push_back(id);
-  }
+  if (slot > boundary_slot_) all_.set(id, true);
   update_repeats(op);
 }
 
@@ -132,7 +129,7 @@ bool TimeLine::can_erase(InstanceId id) const {
 }
 
 void TimeLine::erase(InstanceId id) {
-  const auto [op, slot, in_repeats, in_all] = instances_[id];
+  const auto [op, slot] = instances_[id];
   const Op& what = graph_.ops[op];
   for (ValueId v : what.inputs) drop_event(v, slot);
   for (ValueId v : what.outputs) drop_event(v, slot);
@@ -142,12 +139,8 @@ void TimeLine::erase(InstanceId id) {
   charge_generator(op, 1);
   time_us_ -= what.time_us;
   by_slot_[slot] = kNone;
-  list_repeat(id, false);
-  if (in_all >= 0) {
-    all_[in_all] = all_.back();
-    instances_[all_[in_all]].in_all = in_all;
-    all_.pop_back();
-  }
+  repeats_.set(id, false);
+  all_.set(id, false);
   free_instances_.push_back(id);
   update_repeats(op);
 }
@@ -241,21 +234,7 @@ void TimeLine::charge_generator(OpId op, Bytes sign) {
 
 void TimeLine::update_repeats(OpId op) {
   const auto& siblings = of_op_[op];
-  for (InstanceId id : siblings) list_repeat(id, siblings.size() > 1 && instances_[id].slot > boundary_slot_);
-}
-
-void TimeLine::list_repeat(InstanceId id, bool listed) {
-  std::int32_t& place = instances_[id].in_repeats;
-  if (listed == (place >= 0)) return;
-  if (listed) {
-    place = static_cast<std::int32_t>(repeats_.size());
-    repeats_.push_back(id);
-  } else {
-    repeats_[place] = repeats_.back();
-    instances_[repeats_[place]].in_repeats = place;
-    repeats_.pop_back();
-    place = -1;
-  }
+  for (InstanceId id : siblings) repeats_.set(id, siblings.size() > 1 && instances_[id].slot > boundary_slot_);
 }
 
 }  // namespace rockmate

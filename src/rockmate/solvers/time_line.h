@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "rockmate/graph/graph.h"
+#include "rockmate/solvers/pick_list.h"
 #include "rockmate/solvers/slot_memory.h"
 
 namespace rockmate {
@@ -52,8 +53,8 @@ class TimeLine {
   const std::vector<InstanceId>& instances_of(OpId op) const { return of_op_[op]; }
   bool is_first(InstanceId id) const { return of_op_[instances_[id].op].front() == id; }
   // Instances that could be erased, as far as their number and place say: all but forward ops' first and single ones.
-  const std::vector<InstanceId>& repeats() const { return repeats_; }
-  const std::vector<InstanceId>& all() const { return all_; }
+  const std::vector<InstanceId>& repeats() const { return repeats_.items(); }
+  const std::vector<InstanceId>& all() const { return all_.items(); }
 
   struct Event {
     int slot;
@@ -75,7 +76,6 @@ class TimeLine {
   struct Instance {
     OpId op = kNone;
     int slot = 0;
-    std::int32_t in_repeats = -1, in_all = -1;
   };
 
   void build(const std::vector<OpId>& sequence);
@@ -85,7 +85,6 @@ class TimeLine {
   void set_gap(ValueId value, std::size_t index);
   std::int32_t new_gap(ValueId value);
   void charge_generator(OpId op, Bytes sign);
-  void list_repeat(InstanceId id, bool listed);
   void update_repeats(OpId op);
   bool counts(ValueId value) const { return counts_[value]; }
 
@@ -94,7 +93,8 @@ class TimeLine {
   Micros time_us_ = 0;
   SlotMemory memory_{1};
   std::vector<Instance> instances_;
-  std::vector<InstanceId> free_instances_, by_slot_, repeats_, all_;
+  std::vector<InstanceId> free_instances_, by_slot_;
+  PickList repeats_, all_;
   std::vector<std::vector<InstanceId>> of_op_;
   std::vector<std::vector<Event>> events_;
   std::vector<char> counts_;     // value: not resident
