@@ -175,9 +175,9 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
     step.leaves = frozenset(
         i for i, arg in enumerate(inputs) if isinstance(arg, torch.Tensor) and arg.requires_grad and arg.is_leaf
     )
+    correct_traced_strides()
     # Lowering the backward graph now and not within the first backward pass keeps compilation out of the step. The third
     # setting keeps draws whose result nobody reads: they move the random stream.
-    correct_traced_strides()
     with (
         _tracing_context(),
         quick_tracing(),

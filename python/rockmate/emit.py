@@ -265,9 +265,9 @@ def _inputs_read(joint: JointGraph, sequence: Sequence[fx.Node]) -> list[fx.Node
     """The inputs of the step that the ops, or the backward pass's outputs, look at."""
     outputs = [node for node in joint.backward_outputs if isinstance(node, fx.Node)]
     read = [arg for op in sequence for arg in op.all_input_nodes] + outputs
-    makers = (joint.maker(key) for node in read for key in joint.storages.get(node, ()))
+    sources = (joint.source(node, key) for node in read for key in joint.storages.get(node, ()))
     primals = set(joint.primals)
-    return list(dict.fromkeys(maker for maker in makers if maker in primals))
+    return list(dict.fromkeys(source for source in sources if source in primals))
 
 
 def _saved_placeholder(backward: _Writer, by_name: dict[str, fx.Node], name: str) -> None:
@@ -280,14 +280,14 @@ def _saved_placeholder(backward: _Writer, by_name: dict[str, fx.Node], name: str
 def _saved_by_forward(
     joint: JointGraph, storage_of: Sequence[int], backward_actions: Sequence[tuple[str, int]]
 ) -> list[fx.Node]:
-    """The makers of the storages that the backward actions take from the forward pass, or from its inputs."""
+    """Where the storages come from that the backward actions take from the forward pass, or from its inputs."""
     present = {key for node in joint.tangents for key in joint.storages.get(node, ())}
     saved: dict[fx.Node, None] = {}
 
     def read(node: fx.Node) -> None:
         for key in joint.storages.get(node, ()):
-            if key not in present and (maker := joint.maker(key)).op != "get_attr":
-                saved[maker] = None
+            if key not in present and (source := joint.source(node, key)).op != "get_attr":
+                saved[source] = None
 
     for kind, id in backward_actions:
         if kind != COMPUTE:

@@ -33,6 +33,7 @@ from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from rockmate.errors import RockmateError
+from rockmate.lower import boxed
 
 #: Inductor's settings for emitted graphs. What is freed goes back at once and does not wait for another buffer of its size,
 #: since a budget counts it; and nothing is laid out otherwise than it was planned.
@@ -101,7 +102,7 @@ def compile_with_inductor(
     read, positions = _without_unread_inputs(gm)
     given = [inputs[i] for i in positions]
     if not any(node.op == "call_function" for node in read.graph.nodes):
-        return _boxed(lambda args: read(*(args[i] for i in positions)))  # nothing to compile: inputs, or nothing, come back
+        return boxed(lambda args: read(*(args[i] for i in positions)))  # nothing to compile: inputs, or nothing, come back
     try:
         with config.patch(SETTINGS):
             traced = _decompose(read, given)
@@ -124,12 +125,7 @@ def compile_with_inductor(
         args.clear()
         return compiled(used)
 
-    return _boxed(run)
-
-
-def _boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    run._boxed_call = True  # type: ignore[attr-defined]
-    return run
+    return boxed(run)
 
 
 def _first_line(error: Exception) -> str:

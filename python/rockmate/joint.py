@@ -124,6 +124,15 @@ class JointGraph:
                 return node
         raise CaptureError(f"[capture] {describe(self.nodes_of[storage][0])}: an output that is used in no known way")
 
+    def source(self, node: fx.Node, storage: int) -> fx.Node:
+        """Where ``node`` has the storage from: its maker, or of several inputs that share memory the one that it looks at."""
+        maker = self.maker(storage)
+        if maker.op != "placeholder":
+            return maker
+        while node.op != "placeholder":
+            node = next(arg for arg in node.all_input_nodes if storage in self.storages.get(arg, ()))
+        return node
+
 
 def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[int, int] | None = None) -> JointGraph:
     """Sort out a joint graph. Nodes that nothing needs and that have no effect are left out.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import fx
@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from rockmate import _runtime
 
-__all__ = ["lower", "lower_op", "profile_op"]
+__all__ = ["boxed", "lower", "lower_op", "profile_op"]
 
 _WHOLE = -1  # all returns of an op as one tuple, or a whole list
 
@@ -87,6 +87,7 @@ _STRIDE_TAGS = {
 }
 
 _Layout = tuple[list[int], list[int]]
+_Run = TypeVar("_Run")
 
 
 def lower(gm: fx.GraphModule) -> _runtime.Program:
@@ -103,10 +104,13 @@ def lower(gm: fx.GraphModule) -> _runtime.Program:
         ValueError: for a node that is neither, or whose arguments do not fit the op's schema.
     """
     with _disable_current_modes():  # converting constants must not be traced by whoever compiles
-        program = _Lowering(gm).run()
-    # How AOTAutograd is told that the call empties the list. On the instance: wrappers copy what they find there.
-    program._boxed_call = True
-    return program
+        return boxed(_Lowering(gm).run())
+
+
+def boxed(run: _Run) -> _Run:
+    """Marks a callable that takes its inputs in a list and empties it, which is how AOTAutograd is told so."""
+    run._boxed_call = True  # type: ignore[attr-defined]  # on the instance: wrappers copy what they find there
+    return run
 
 
 def lower_op(target: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[_runtime.Program, list[Any]]:

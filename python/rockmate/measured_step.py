@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from rockmate.lower import boxed
 from rockmate.meter import Meter
 from rockmate.plan import Plan, format_bytes
 
@@ -50,7 +51,7 @@ class MeasuredStep:
             self._forward_peak_bytes = meter.peak_bytes
             return outputs
 
-        return _boxed(measured)
+        return boxed(measured)
 
     def backward(self, run: Run) -> Run:
         def measured(args: list[Any]) -> Any:
@@ -66,7 +67,7 @@ class MeasuredStep:
             self._tell()
             return gradients
 
-        return _boxed(measured)
+        return boxed(measured)
 
     def _tell(self) -> None:
         assert self.peak_bytes is not None
@@ -90,11 +91,6 @@ def _started(meter: Meter) -> Iterator[Meter | None]:
         with suppress(RuntimeError):
             started = stack.enter_context(meter)
         yield started
-
-
-def _boxed(run: Run) -> Run:
-    run._boxed_call = True  # type: ignore[attr-defined]
-    return run
 
 
 def _bytes_of(values: Sequence[Any]) -> int:

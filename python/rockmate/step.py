@@ -20,7 +20,7 @@ from rockmate.inductor import compile_with_inductor
 from rockmate.input_views import tell_of_other_sums
 from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.leaf_gradients import copy_where_engine_would
-from rockmate.lower import lower
+from rockmate.lower import boxed, lower
 from rockmate.measured_step import MeasuredStep
 from rockmate.meter import paused
 from rockmate.options import Options
@@ -172,7 +172,8 @@ class StepPlan:
     def forward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the forward pass."""
         assert self._joint is not None
-        tell_of_other_sums(self._joint)
+        if self._piece is None:  # a piece hands on the terms of its inputs' gradients one by one
+            tell_of_other_sums(self._joint)
         if self.compiler == "native":
             return lower(planned)
         run = compile_with_inductor(planned, inputs)
@@ -203,8 +204,7 @@ class StepPlan:
                 program = self._backward[arrived] = self._lower_unexpected(arrived)
             return program(args)
 
-        run_backward._boxed_call = True  # type: ignore[attr-defined]
-        return run_backward
+        return boxed(run_backward)
 
     def _late_program(self, arrived: frozenset[int], within_bytes: int | None) -> Callable[[list[Any]], Any]:
         """The backward pass that computes everything again, for the gradients that came and the bytes that are left."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
 import random_models
-import torch
-
-import rockmate
 
 ANYTHING = "torch.linspace(-1, 1, {n}).view({shape})"
 
@@ -194,25 +190,3 @@ FOUND: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name: str) -> None:
     random_models.check_text(random_models.source(**FOUND[name]))
-
-
-@pytest.mark.parametrize(("uses", "copied", "told"), [(1, False, False), (2, False, True), (2, True, False)])
-def test_an_input_that_is_returned_and_read_twice_is_told_of(uses: int, copied: bool, told: bool) -> None:
-    """Its gradient gets a term from outside of the compiled step: with two of the step's own, the sum has another order."""
-
-    class Model(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(8, 8)
-
-        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            hidden = self.linear(x)
-            for number in range(1, uses):
-                hidden = hidden + torch.sin(x * number)
-            return hidden, x.t().clone() if copied else x.t()
-
-    planned = rockmate.Rockmate(Model(), cost="a100")
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        planned(torch.randn(8, 8, requires_grad=True))
-    assert any("in another order" in str(warning.message) for warning in seen) == told
