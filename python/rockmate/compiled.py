@@ -17,7 +17,7 @@ from torch import nn
 
 from rockmate.backend import capturing_only, compile_graph
 from rockmate.between import parameters_of_eager_ops
-from rockmate.errors import CaptureError, RockmateError
+from rockmate.errors import CaptureError, DataDependentError, RockmateError
 from rockmate.meter import paused
 from rockmate.options import Options
 from rockmate.pieces import PieceGroup
@@ -25,7 +25,8 @@ from rockmate.tracing import quick_tracing
 
 log = logging.getLogger("rockmate")
 
-DYNAMO_CANT = (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError)
+#: Why a model is not captured in one piece. Asked for all of it, Dynamo traces numbers and sizes that the data give.
+NOT_IN_ONE_PIECE = (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError, DataDependentError)
 # A number of the module that forward changes (a counter) is captured anew at every step. Pieces are compiled with the code of
 # the user's functions, where all kinds of input and all models meet. NumPy's random numbers come from NumPy, between pieces.
 _ALWAYS = {
@@ -34,6 +35,8 @@ _ALWAYS = {
     "fail_on_recompile_limit_hit": True,
     "use_numpy_random_stream": True,
 }
+# Where numbers and sizes come from the data there is a break between pieces, whatever the user's settings.
+_BREAK_AT_DATA = {"capture_scalar_outputs": False, "capture_dynamic_output_shape_ops": False}
 
 
 class CompiledStep:
@@ -65,13 +68,13 @@ class CompiledStep:
         if self._group is None:
             try:
                 return self._run(args, kwargs)
-            except DYNAMO_CANT as error:
+            except NOT_IN_ONE_PIECE as error:
                 why = f"[capture] the model can't be captured in one piece: {why_not(error, self._model)}"
                 if capturing_only():
                     raise CaptureError(f"{why}. It is planned piece by piece when its first step runs") from error
                 log.info("%s; it runs in pieces", why)
             self._group = PieceGroup(self._options)
-            self._settings = {"allow_rnn": True, **_ALWAYS}
+            self._settings = {"allow_rnn": True, **_ALWAYS, **_BREAK_AT_DATA}
             self._compiled = self._compile(self._group)
             self._called = False
         elif capturing_only():
@@ -136,7 +139,7 @@ class CompiledStep:
             if isinstance(error.inner_exception, (RockmateError, ValueError)):
                 raise error.inner_exception from None
             raise
-        except DYNAMO_CANT:
+        except NOT_IN_ONE_PIECE:
             raise
         except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit) as error:
             raise CaptureError(
@@ -153,7 +156,9 @@ def _has_recurrent_layers(model: nn.Module) -> bool:
 
 
 def why_not(error: Exception, model: nn.Module) -> str:
-    """What Dynamo could not do, and where that is in the model."""
+    """What could not be captured, and where that is in the model."""
+    if isinstance(error, DataDependentError):
+        return error.what
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     what = lines[0] if lines else type(error).__name__
     explanation = next((line.removeprefix("Explanation:").strip() for line in lines if line.startswith("Explanation:")), "")

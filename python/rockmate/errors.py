@@ -21,3 +21,17 @@ class BudgetError(RockmateError, ValueError):
 
 class CaptureError(RockmateError):
     """The model does something that can't be planned; the message names it and where it is in the model."""
+
+
+class DataDependentError(CaptureError):
+    """A captured graph holds a number or a size that only the data tell: what comes after it has to be another piece.
+
+    Attributes:
+        what: the op, and where it is in the model.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"[capture] {what}; its memory can't be planned. Compute it outside of the model, or leave the op to a graph break"
+        )
+        self.what = what

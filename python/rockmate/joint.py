@@ -17,7 +17,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch.utils._pytree import tree_leaves
 
-from rockmate.errors import CaptureError
+from rockmate.errors import CaptureError, DataDependentError
 
 
 def tensor_leaves(val: Any) -> list[torch.Tensor]:
@@ -240,10 +240,8 @@ def _refuse_symbols(node: fx.Node) -> None:
         if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
             isinstance(leaf, torch.Tensor) and any(isinstance(s, torch.SymInt) for s in leaf.shape)
         ):
-            raise CaptureError(
-                f"[capture] {describe(node)} has a size that depends on the data ({leaf}); its memory can't be planned. "
-                "Compute it outside of the wrapped model, or leave the op to a graph break"
-            )
+            gives = "has a size" if isinstance(leaf, torch.Tensor) else "gives a number"
+            raise DataDependentError(f"{describe(node)} {gives} that depends on the data ({leaf})")
 
 
 def _reached_from(graph: fx.Graph, sources: list[fx.Node]) -> set[fx.Node]:

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from rockmate.backend import CaptureOnly, capture_only
-from rockmate.compiled import DYNAMO_CANT, CompiledStep
+from rockmate.compiled import NOT_IN_ONE_PIECE, CompiledStep
 from rockmate.errors import CaptureError, RockmateError
 from rockmate.options import Budget, Options
 from rockmate.plan import PiecesPlan, Plan
@@ -187,7 +187,7 @@ def _capture(state: _State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
         with torch.enable_grad(), capture_only(), contextlib.suppress(CaptureOnly):
             _step_for(state, args, kwargs)(*args, **kwargs)
     except CaptureError as error:
-        if not isinstance(error.__cause__, DYNAMO_CANT):
+        if not isinstance(error.__cause__, NOT_IN_ONE_PIECE):
             raise
         state.in_pieces = error
         log.warning("%s", error)

@@ -51,11 +51,19 @@ def message_of(model: nn.Module, **options: Any) -> str:
 
 
 def test_sizes_that_depend_on_data() -> None:
-    """Dynamo breaks the graph at such an op; where it is told to trace it, the joint graph has sizes nobody knows."""
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        message = message_of(Fn(lambda m, x: m.inner(x)[m.inner(x).sum(1) > 0].sum()))
-    assert re.search(r"\[capture\] .*has a size that depends on the data", message)
-    assert "test_refusals.py" in message and "Compute it outside" in message
+    """Under ``torch.compile`` Dynamo can be told to trace such an op; ``Rockmate`` goes on in pieces."""
+    model = Fn(lambda m, x: m.inner(x)[m.inner(x).sum(1) > 0].sum())
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), pytest.raises(Exception) as caught:
+        torch.compile(model, backend="rockmate")(torch.randn(4, 8))
+    assert re.search(r"\[capture\] .*has a size that depends on the data", str(caught.value))
+    assert "test_refusals.py" in str(caught.value) and "Compute it outside" in str(caught.value)
+
+
+def test_a_number_read_off_the_data_is_named_ahead() -> None:
+    model = Fn(lambda m, x: m.inner(x) * x.mean().item())
+    expected = r"in one piece: .*test_refusals\.py.* gives a number that depends on the data"
+    with pytest.raises(rockmate.CaptureError, match=expected):
+        rockmate.estimate(model, (torch.randn(4, 8),))
 
 
 def test_numpy_random_under_torch_compile() -> None:

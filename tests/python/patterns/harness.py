@@ -213,20 +213,3 @@ def check_equal(make: Callable[[], Case], **options: Any) -> None:
             budget = max(max(plan.store_all_peak_bytes for plan in plans) // 2, least)
         else:
             budget = least
-
-
-def check_refused(make: Callable[[], Case], match: str, **options: Any) -> None:
-    """The first step raises before anything of the model runs: state and random streams stay as they were."""
-    torch.manual_seed(0)
-    case = make()
-    before = {key: value.clone() for key, value in case.model.state_dict().items() if isinstance(value, Tensor)}
-    args, kwargs = _inputs_of(case, 0)
-    streams, effects = random_streams(), copy.deepcopy(case.effects())
-    import pytest
-
-    with pytest.raises(rockmate.RockmateError, match=match):
-        rockmate.Rockmate(case.model, budget="50%", **options)(*args, **kwargs)
-    assert torch.equal(streams[0], random_streams()[0]) and streams[1:] == random_streams()[1:]
-    after = case.model.state_dict()
-    assert all(torch.equal(after[key], value) for key, value in before.items())
-    assert case.effects() == effects

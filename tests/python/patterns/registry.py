@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from harness import Case, check_equal, check_refused
+from harness import Case, check_equal
 
 
 def pattern(row: str, model: str, outcome: str = "equal") -> Callable[[Any], Any]:
@@ -25,20 +25,6 @@ def equal(row: str, model: str, outcome: str = "equal", **options: Any) -> Calla
 
         test.__annotations__ = {}
         return pattern(row, model, outcome)(test)
-
-    return decorate
-
-
-def refused(row: str, model: str, match: str, why: str) -> Callable[[Callable[..., Case]], Any]:
-    """The decorated function makes a case; the test wants a refusal that matches, before anything of the model runs."""
-
-    def decorate(make: Callable[..., Case]) -> Any:
-        @functools.wraps(make)
-        def test(*args: Any, **kwargs: Any) -> None:
-            check_refused(functools.partial(make, *args, **kwargs), match)
-
-        test.__annotations__ = {}
-        return pattern(row, model, f"refused: {why}")(test)
 
     return decorate
 

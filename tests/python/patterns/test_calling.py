@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from harness import Case, weighted
 from parts import Fn, images, mlp, rows
-from registry import equal, pattern, refused, variants
+from registry import equal, pattern, variants
 from torch import Tensor, nn
 
 import rockmate
@@ -281,6 +281,13 @@ BREAKS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "a branch on the data": lambda m, x: m.b(torch.sin(m.a(x))) if x.sum() > 0 else m.b(torch.cos(m.a(x))),
     "a call that is opaque to the tracer": lambda m, x: m.b(opaque(torch.sin(m.a(x)))),
 }
+READS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "a factor": lambda m, x: m.b(torch.sin(h := m.a(x))) * h.mean().item(),
+    "a dropout rate": lambda m, x: m.b(F.dropout(h := torch.sin(m.a(x)), h.square().mean().item())),
+    "a size": lambda m, x: m.b(torch.sin(m.a(x))[: int((x[:, 0] > 0).sum().item())]),
+    "rows picked by a mask": lambda m, x: m.b((h := torch.sin(m.a(x)))[h.sum(1) > 0]),
+    "rows picked by nonzero": lambda m, x: m.b(torch.sin(m.a(x))[torch.nonzero(x[:, 0] > 0)[:, 0]]),
+}
 
 
 @torch.compiler.disable
@@ -295,14 +302,28 @@ def test_graph_breaks(what: str) -> Case:
     return Case(Fn(BREAKS[what], **mlp()), lambda step: (torch.randn(24, 16) + (-1) ** step,), holds_budget=False)
 
 
-@refused(
-    "C6",
-    ".item() of an intermediate result, used as a factor",
-    match="depends on the data",
-    why="the number is read off a value inside of the step, which the graph holds as a symbol; the message says where",
-)
-def test_item_as_a_factor() -> Case:
-    return Case(Fn(lambda m, x: m.b(torch.sin(h := m.a(x))) * h.mean().item(), **mlp()), rows())
+@equal("C6", "a number or a size that the data give: {what}")
+@pytest.mark.parametrize("what", variants(READS, "a factor", "rows picked by a mask"))
+def test_data_read_in_forward(what: str) -> Case:
+    # Captured whole, the graph would hold a symbol: it is captured in pieces, and they keep the budget.
+    return Case(Fn(READS[what], **mlp()), rows())
+
+
+@pattern("C6", "the same where nothing is trained, and where PyTorch is told to capture such sizes")
+def test_data_read_under_other_settings() -> None:
+    model = Fn(READS["rows picked by a mask"], **mlp())
+    (x,) = rows()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        for _ in range(2):
+            assert torch.equal(rockmate.Rockmate(model, budget="95%")(x), model(x))
+        model.requires_grad_(False)
+        assert torch.equal(rockmate.Rockmate(model, budget="95%")(x), model(x))
+    for what in READS:
+        frozen = Fn(READS[what], **mlp()).requires_grad_(False)
+        torch.manual_seed(3)
+        expected = frozen(x)
+        torch.manual_seed(3)
+        assert torch.equal(rockmate.Rockmate(frozen)(x), expected), what
 
 
 def recurrent(m: Any, x: Tensor) -> Tensor:
