@@ -26,10 +26,12 @@ from rockmate.eager_backward import eager_backward
 from rockmate.eager_kernels import eager_kernels
 from rockmate.inductor import check_inductor, compile_with_inductor
 from rockmate.lower import lower
+from rockmate.lower_plans import LowerPlans, Trial
 from rockmate.meter import paused
 from rockmate.number_inputs import inputs_read_as_numbers, with_numbers_as_constants, with_numbers_as_tensors
 from rockmate.options import Options
 from rockmate.pieces import Piece, PieceGroup, PieceVariant, compiled_function
+from rockmate.plan import Plan
 from rockmate.planning import check_budget
 from rockmate.recurrent import recurrent_layers
 from rockmate.separate_gradients import summed_beforehand, with_repeated_inputs
@@ -211,23 +213,46 @@ def _has_symbolic_size(arg: Any) -> bool:
 
 
 class _CompiledGraph:
-    """One Dynamo graph, planned at its sizes. Planned again when the gradients that arrive are not those expected."""
+    """One Dynamo graph, planned at its sizes.
+
+    Planned again when the gradients that arrive are not those expected, and when a compiled step held more than the budget.
+    """
 
     def __init__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> None:
         self._gm = gm
         self._options = options
+        self._lower_plans: LowerPlans[tuple[StepPlan, Callable[..., Any]]] = LowerPlans()
+        self._next: int | Trial[tuple[StepPlan, Callable[..., Any]]] | None = None
         self._compile(example_inputs, None)
 
-    def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None) -> None:
-        self._step = StepPlan(self._options, _parameters(inputs), tangents)
+    def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None, limit_bytes: int | None = None) -> None:
+        self._step = StepPlan(
+            self._options, _parameters(inputs), tangents, limit_bytes=limit_bytes, on_measured=self._on_measured
+        )
         self._run = _compile(self._gm, inputs, self._step)
+
+    def _on_measured(self, plan: Plan, measured_bytes: int) -> None:
+        if plan is self._step.plan:
+            self._next = self._lower_plans.judge(plan, measured_bytes, (self._step, self._run))
+
+    def _change_plan(self, inputs: Sequence[Any]) -> None:
+        """Go on with the plan that the measured peak asks for."""
+        next, self._next = self._next, None
+        if isinstance(next, Trial):
+            self._step, self._run = next.compiled
+        else:
+            with paused():
+                self._compile(inputs, self._step.expected, next)
 
     def __call__(self, *args: Any) -> Any:
         if capturing_only():
             raise CaptureOnly
         if self._step.observed != self._step.expected:
+            self._lower_plans, self._next = LowerPlans(), None
             with paused():
                 self._compile(args, self._step.observed)
+        elif self._next is not None:
+            self._change_plan(args)
         outputs = self._run(*args)
         if self._step.plan is not None:
             compiled_function(outputs)

@@ -10,7 +10,6 @@ with parameter gradients left out, as a budget counts.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -19,24 +18,26 @@ import torch
 
 from rockmate.lower import boxed
 from rockmate.meter import Meter
-from rockmate.plan import Plan, format_bytes
-
-log = logging.getLogger("rockmate")
 
 Run = Callable[[list[Any]], Any]
 
 
 class MeasuredStep:
-    """Wraps the two passes of a step. The first forward pass that ends, and the first backward pass after it, are measured."""
+    """Wraps the two passes of a step. The first forward pass that ends, and the first backward pass after it, are measured.
 
-    def __init__(self, plan: Plan, num_mutated_inputs: int, num_tangents: int, parameters: Iterable[int]) -> None:
-        self._plan = plan
+    ``on_peak`` is called with what that step held at most, in bytes, when its backward pass is over.
+    """
+
+    def __init__(
+        self, num_mutated_inputs: int, num_tangents: int, parameters: Iterable[int], on_peak: Callable[[int], None]
+    ) -> None:
         self._num_mutated_inputs = num_mutated_inputs
         self._num_tangents = num_tangents
         self._parameters = frozenset(parameters)
         self._forward_peak_bytes: int | None = None
         self._left_bytes = 0
-        self.peak_bytes: int | None = None
+        self._on_peak = on_peak
+        self._is_over = False
 
     def forward(self, run: Run) -> Run:
         def measured(args: list[Any]) -> Any:
@@ -55,7 +56,7 @@ class MeasuredStep:
 
     def backward(self, run: Run) -> Run:
         def measured(args: list[Any]) -> Any:
-            if self._forward_peak_bytes is None or self.peak_bytes is not None:
+            if self._forward_peak_bytes is None or self._is_over:
                 return run(args)
             came_bytes = _bytes_of(args[len(args) - self._num_tangents :])
             with _started(Meter(known=[arg for arg in args if isinstance(arg, torch.Tensor)])) as meter:
@@ -63,24 +64,11 @@ class MeasuredStep:
             if meter is None:
                 return gradients
             own = [gradients[i] for i in self._parameters if i < len(gradients) and isinstance(gradients[i], torch.Tensor)]
-            self.peak_bytes = max(self._forward_peak_bytes, self._left_bytes + came_bytes + meter.peak_excluding(own))
-            self._tell()
+            self._is_over = True
+            self._on_peak(max(self._forward_peak_bytes, self._left_bytes + came_bytes + meter.peak_excluding(own)))
             return gradients
 
         return boxed(measured)
-
-    def _tell(self) -> None:
-        assert self.peak_bytes is not None
-        budget_bytes = self._plan.budget_bytes
-        figures = (
-            f"the compiled step held {format_bytes(self.peak_bytes)} at its peak; the budget is {format_bytes(budget_bytes)}, "
-            f"the peak predicted for the unfused ops {format_bytes(self._plan.peak_bytes)}"
-        )
-        if self.peak_bytes > budget_bytes:
-            lower = budget_bytes * budget_bytes // self.peak_bytes
-            log.warning('[inductor] %s. A lower budget (about budget=%d) may keep it; compiler="native" does', figures, lower)
-        else:
-            log.info("[inductor] %s", figures)
 
 
 @contextmanager

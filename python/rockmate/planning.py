@@ -24,8 +24,12 @@ _curves: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 _curves_lock = threading.Lock()
 
 
-def plan_capture(capture: Capture, options: Options, stages: dict[str, float]) -> tuple[Any, Plan]:
+def plan_capture(
+    capture: Capture, options: Options, stages: dict[str, float], limit_bytes: int | None = None
+) -> tuple[Any, Plan]:
     """Plan a captured step. Returns the planner's own plan (sequence and schedule) and the user's view of it.
+
+    ``limit_bytes``, where given, is what the predicted peak may be at most, below the budget (:mod:`rockmate.lower_plans`).
 
     Raises:
         BudgetError: when the budget is no budget or can't be met; names the least one that can.
@@ -47,6 +51,8 @@ def plan_capture(capture: Capture, options: Options, stages: dict[str, float]) -
             f"recomputation). Ask for budget={least} or more",
             least,
         )
+    if limit_bytes is not None:
+        chosen = curve.at(min(budget_bytes, limit_bytes)) or chosen
     return chosen, _user_plan(graph, curve, chosen, budget_bytes, stages, options.compiler)
 
 

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,6 +65,8 @@ class StepPlan:
         plan: the user's view of the plan.
         observed: the tangents that arrived last; differs from ``expected`` when the model is trained through other outputs.
         leaves: numbers of the inputs whose gradients the autograd engine accumulates.
+
+    Of a compiled step ``on_measured`` is told what its first run held at the peak, in bytes, with its plan.
     """
 
     def __init__(
@@ -72,8 +75,12 @@ class StepPlan:
         parameters: frozenset[int],
         expected: frozenset[int] | None,
         piece: PieceHooks | None = None,
+        limit_bytes: int | None = None,
+        on_measured: Callable[[Plan, int], None] | None = None,
     ) -> None:
         self.options = options
+        self._limit_bytes = limit_bytes  # of the predicted peak, below the budget
+        self._on_measured = on_measured
         self._piece = piece
         self._parameters = parameters  # which inputs of the graph are parameters
         self.expected = expected
@@ -125,7 +132,7 @@ class StepPlan:
         capture = self._import(joint, full)
         stages["capture"] = time.perf_counter() - start
         if self._piece is None:
-            chosen, self.plan = plan_capture(capture, self.options, stages)
+            chosen, self.plan = plan_capture(capture, self.options, stages, self._limit_bytes)
             schedule = chosen.schedule
         else:
             schedule = self._schedule_of_piece(capture, stages)
@@ -177,9 +184,10 @@ class StepPlan:
         if self.compiler == "native":
             return lower(planned)
         run = compile_with_inductor(planned, inputs)
-        if self.plan is None:
+        if self.plan is None or self._on_measured is None:
             return run
-        self._measured = MeasuredStep(self.plan, self._num_mutated_inputs, self._num_tangents, self._primal_parameters)
+        on_peak = partial(self._on_measured, self.plan)
+        self._measured = MeasuredStep(self._num_mutated_inputs, self._num_tangents, self._primal_parameters, on_peak)
         return self._measured.forward(run)
 
     def backward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
