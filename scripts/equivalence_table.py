@@ -1,6 +1,7 @@
 """Run the tests of tests/python/patterns and write docs/equivalence.md from them.
 
 python scripts/equivalence_table.py           run them all, then write the table; a failure writes nothing
+python scripts/equivalence_table.py -n 2      the same in two processes; with --resume FOLDER a run that was cut off goes on
 python scripts/equivalence_table.py --no-run  write the table from the marks of the tests alone; keeps the line of the last run
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -93,31 +96,88 @@ def _last_run() -> str:
     return next((line.removeprefix(LAST_RUN) for line in lines if line.startswith(LAST_RUN)), "never.")
 
 
-class _Counter:
-    """Counts the tests that passed; a plugin of pytest."""
+class _Collected:
+    """The ids of the tests that there are; a plugin of pytest."""
 
     def __init__(self) -> None:
-        self.passed = 0
+        self.ids: list[str] = []
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.ids = [item.nodeid for item in session.items]
+
+
+class _Counter:
+    """Counts the tests that passed and writes each to a file; a plugin of pytest."""
+
+    def __init__(self, passed: Path) -> None:
+        self._passed = passed
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        self.passed += report.when == "call" and report.passed
+        if report.when == "call" and report.passed:
+            with self._passed.open("a") as file:
+                file.write(f"{report.nodeid}\n")
+
+
+def _collect() -> list[str]:
+    import pytest
+
+    collected = _Collected()
+    # The check of this very page comes after it is written.
+    pytest.main(
+        ["-q", "-q", "--collect-only", "-m", "", "--deselect", f"{TESTS}/test_table.py", str(TESTS)], plugins=[collected]
+    )
+    return collected.ids
+
+
+def _run_share(ids: Path, passed: Path) -> int:
+    import pytest
+
+    return int(pytest.main(["-q", "-m", "", f"@{ids}"], plugins=[_Counter(passed)]))
+
+
+def _run(processes: int, folder: Path) -> tuple[int, list[str]]:
+    """Run the tests that ``folder`` has not on record as passed. Gives the number of those passed and the ids of the others."""
+    ids = _collect()
+    records = [folder / f"passed-{number}.txt" for number in range(processes)]
+    done = _lines(*folder.glob("passed-*.txt"))
+    left = [id for id in ids if id not in done]
+    running = []
+    for number, passed in enumerate(records):
+        share = folder / f"share-{number}.txt"
+        share.write_text("".join(f"{id}\n" for id in left[number::processes]))
+        if share.stat().st_size:
+            running.append(subprocess.Popen([sys.executable, __file__, "--share", str(share), str(passed)], cwd=ROOT))
+    for process in running:
+        process.wait()
+    done = _lines(*folder.glob("passed-*.txt"))
+    return len(done.intersection(ids)), [id for id in ids if id not in done]
+
+
+def _lines(*files: Path) -> set[str]:
+    return {line for file in files for line in file.read_text().splitlines()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--no-run", action="store_true", help="write the table without running the tests")
+    parser.add_argument("-n", "--processes", type=int, default=1, help="run the tests in so many processes")
+    parser.add_argument("--resume", type=Path, help="a folder that records what passed: what it has on record is not run again")
+    parser.add_argument("--share", type=Path, nargs=2, help=argparse.SUPPRESS)  # what each of the processes is called with
+    arguments = parser.parse_args()
+    if arguments.share:
+        return _run_share(*arguments.share)
     last_run = _last_run()
-    if not parser.parse_args().no_run:
-        import pytest
+    if not arguments.no_run:
         import torch
 
-        counter = _Counter()
-        # The check of this very page comes after it is written.
-        failed = pytest.main(["-q", "-m", "", "--deselect", f"{TESTS}/test_table.py", str(TESTS)], plugins=[counter])
-        if failed:
-            print("the table stays as it is: not all tests passed", file=sys.stderr)
-            return int(failed)
-        last_run = f"{counter.passed} tests passed, {datetime.date.today()}, torch {torch.__version__}."
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = arguments.resume or Path(temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            passed, failed = _run(arguments.processes, folder)
+        if failed or not passed:
+            print("the table stays as it is; these tests did not pass:", *failed, sep="\n  ", file=sys.stderr)
+            return 1
+        last_run = f"{passed} tests passed, {datetime.date.today()}, torch {torch.__version__}."
     TABLE.write_text(page(last_run))
     return 0
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from traceback import FrameSummary
 from types import FunctionType
 from typing import Any
@@ -17,6 +17,7 @@ from torch import nn
 
 from rockmate.backend import capturing_only, compile_graph
 from rockmate.between import parameters_of_eager_ops
+from rockmate.containers import LOOPED_FORWARD, open_containers, sequential_forward
 from rockmate.errors import CaptureError, DataDependentError, RockmateError
 from rockmate.meter import paused
 from rockmate.options import Options
@@ -50,6 +51,8 @@ class CompiledStep:
         self._model = model
         self._options = options
         forward = type(model).forward
+        if forward is LOOPED_FORWARD:
+            forward = sequential_forward
 
         def step(*args: Any, **kwargs: Any) -> Any:
             return forward(model, *args, **kwargs)
@@ -91,8 +94,7 @@ class CompiledStep:
         return outputs
 
     def _tell_of_eager_modules(self, outputs: Any) -> bool:
-        """Warn of modules that run outside of all pieces. Dynamo passes over the code of ``torch.nn`` itself, for one: what it
-        can't capture of a container, such as ``nn.Sequential``, it leaves with all that is inside."""
+        """Warn of modules that run outside of all pieces."""
         leaves = {id(leaf) for leaf in parameters_of_eager_ops(outputs)}
         eager = {name.rpartition(".")[0]: None for name, p in self._model.named_parameters() if id(p) in leaves}
         if eager:
@@ -102,8 +104,7 @@ class CompiledStep:
             warnings.warn(
                 f"[pieces] {len(eager)} modules of the model could not be captured and run as they are: {named}. What they "
                 "save is counted where other parts are captured, what they hold besides while they run is not: the step may "
-                "exceed the budget by that much. Modules inside of an nn.Sequential that can't be captured whole are captured "
-                "when a forward of your own calls them one by one",
+                "exceed the budget by that much",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -147,8 +148,11 @@ class CompiledStep:
                 "torch.compiler.disable() around that part, so that it runs as it is, between planned pieces"
             ) from error
 
-    def _dynamo_settings(self) -> contextlib.AbstractContextManager[Any]:
-        return torch._dynamo.config.patch(self._settings)
+    @contextlib.contextmanager
+    def _dynamo_settings(self) -> Iterator[None]:
+        in_pieces = open_containers() if self._group is not None else contextlib.nullcontext()
+        with in_pieces, torch._dynamo.config.patch(self._settings):
+            yield
 
 
 def _has_recurrent_layers(model: nn.Module) -> bool:
