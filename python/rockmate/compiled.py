@@ -102,7 +102,7 @@ class CompiledStep:
                 f" and {len(eager) - 4} more" if len(eager) > 4 else ""
             )
             warnings.warn(
-                f"[pieces] {len(eager)} modules of the model could not be captured and run as they are: {named}. What they "
+                f"[pieces] modules of the model could not be captured and run as they are: {named}. What they "
                 "save is counted where other parts are captured, what they hold besides while they run is not: the step may "
                 "exceed the budget by that much",
                 RuntimeWarning,
