@@ -53,6 +53,12 @@ TEST_CASE("a plan's page") {
   check_self_contained(html);
   CHECK(count(html, "<script>") == 1);  // its own
   CHECK(count(html, "A chain of two blocks.") == 1);
+  CHECK(count(html, "<a href=\"#") == count(html, "<section>"));  // each section is linked to
+  for (const char* place : {"memory-over-the-step", "predicted-against-measured", "who-holds-the-memory-at-the-peak"}) {
+    CAPTURE(place);
+    CHECK(count(html, "<a href=\"#" + std::string(place) + "\">") == 1);
+    CHECK(count(html, "<div id=\"" + std::string(place) + "\">") == 1);
+  }
   CHECK(count(html, ">budget 1.95 KiB<") == 2 * 3);  // in the three sizes of two pictures
   CHECK(count(html, "1.10 KiB") >= 1);               // the peak, 1124 bytes
   CHECK(count(html, "without recomputation") >= 2);

@@ -61,8 +61,8 @@ std::vector<StripRow> empty_rows(const std::vector<std::string>& blocks) {
 
 }  // namespace
 
-std::string peak_section(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation) {
-  if (schedule.actions.empty()) return "";
+Section peak_section(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation) {
+  if (schedule.actions.empty()) return {};
   const PeakSummary summary = summarize_action(graph, schedule, simulation.peak_action);
   const Action& action = schedule.actions[simulation.peak_action];
   std::string when = format_bytes(simulation.peak_bytes);
@@ -72,16 +72,15 @@ std::string peak_section(const TrainingGraph& graph, const Schedule& schedule, c
   }
   when += ", action " + std::to_string(simulation.peak_action + 1) + " of " + std::to_string(schedule.actions.size()) + ".";
   const Bytes peak = simulation.peak_bytes;
-  return section("Who holds the memory at the peak",
-                 paragraph(when) + "<div class=\"pair\">\n<div>" +
-                     holders_table("block", summary.blocks, peak, Detail::kCount) + "</div>\n<div>" +
-                     holders_table("made by", summary.calls, peak, Detail::kCount) + "</div>\n</div>\n" +
-                     folded("Value by value", holders_table("value", summary.values, peak, Detail::kBlock)));
+  return {"Who holds the memory at the peak",
+          paragraph(when) + "<div class=\"pair\">\n<div>" + holders_table("block", summary.blocks, peak, Detail::kCount) +
+              "</div>\n<div>" + holders_table("made by", summary.calls, peak, Detail::kCount) + "</div>\n</div>\n" +
+              folded("Value by value", holders_table("value", summary.values, peak, Detail::kBlock))};
 }
 
-std::string blocks_section(const TrainingGraph& graph, const Schedule& schedule) {
+Section blocks_section(const TrainingGraph& graph, const Schedule& schedule) {
   const std::vector<BlockSummary> blocks = summarize_blocks(graph, schedule);
-  if (blocks.empty()) return "";
+  if (blocks.empty()) return {};
   // In a graph in one pass nothing divides what is kept from what is in use.
   const bool keeps = graph.has_boundary;
   Table table;
@@ -117,19 +116,18 @@ std::string blocks_section(const TrainingGraph& graph, const Schedule& schedule)
             (all.most_often > 1 ? "; no op runs again more than " + times(all.most_often) + "." : ".");
   }
   const std::string rows = html_table(table);
-  return section(
-      "What is kept and what is recomputed",
-      paragraph(text) + (blocks.size() <= kBlocksOpen ? rows : folded(std::to_string(blocks.size()) + " blocks", rows)));
+  return {"What is kept and what is recomputed",
+          paragraph(text) + (blocks.size() <= kBlocksOpen ? rows : folded(std::to_string(blocks.size()) + " blocks", rows))};
 }
 
-std::string timeline_section(const TrainingGraph& graph, const Schedule& schedule) {
+Section timeline_section(const TrainingGraph& graph, const Schedule& schedule) {
   const std::vector<std::string> block_of_op = blocks_of(graph);
   std::vector<std::string> blocks;
   std::map<std::string, std::size_t> index;
   for (const std::string& block : block_of_op) {
     if (index.try_emplace(block, blocks.size()).second) blocks.push_back(block);
   }
-  if (blocks.size() < 2) return "";  // one row says nothing
+  if (blocks.size() < 2) return {};  // one row says nothing
   const Clock clock(graph, schedule);
   StripChart chart;
   chart.rows = empty_rows(blocks);
@@ -158,7 +156,7 @@ std::string timeline_section(const TrainingGraph& graph, const Schedule& schedul
   for (std::size_t row = 0; row < again.size(); ++row) {
     chart.rows[row].strips.insert(chart.rows[row].strips.end(), again[row].begin(), again[row].end());
   }
-  return section("When each block runs", strips_figure(chart));
+  return {"When each block runs", strips_figure(chart)};
 }
 
 }  // namespace rockmate

@@ -34,6 +34,24 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
+namespace {
+
+// A heading as the name of a place in the page: letters and digits, words joined by hyphens.
+std::string anchor(const std::string& heading) {
+  std::string name;
+  for (const char c : heading) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    if (is_upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      name += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
 std::string html_page(const std::string& title, const std::string& subtitle, const std::string& body) {
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -45,6 +63,17 @@ std::string html_page(const std::string& title, const std::string& subtitle, con
 
 std::string section(const std::string& heading, const std::string& body) {
   return "<section>\n<h2>" + escaped(heading) + "</h2>\n" + body + "</section>\n";
+}
+
+std::string linked_sections(const std::vector<Section>& sections) {
+  std::string links, bodies;
+  for (const Section& each : sections) {
+    if (each.body.empty()) continue;
+    const std::string place = anchor(each.heading);
+    links += "<a href=\"#" + place + "\">" + escaped(each.heading) + "</a>\n";
+    bodies += "<div id=\"" + place + "\">\n" + section(each.heading, each.body) + "</div>\n";
+  }
+  return "<nav aria-label=\"Contents\">\n" + links + "</nav>\n" + bodies;
 }
 
 std::string paragraph(const std::string& text) { return "<p class=\"note\">" + escaped(text) + "</p>\n"; }

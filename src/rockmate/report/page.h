@@ -12,7 +12,14 @@ std::string escaped(const std::string& text);  // for HTML text and attributes
 // The whole page around `body`.
 std::string html_page(const std::string& title, const std::string& subtitle, const std::string& body);
 
+struct Section {
+  std::string heading, body;  // no body: it is left out
+};
+
 std::string section(const std::string& heading, const std::string& body);
+
+// Several sections, one after the other, below links to each of them. On a phone the links are a row to push sideways.
+std::string linked_sections(const std::vector<Section>& sections);
 
 // A sentence or two beside the figures.
 std::string paragraph(const std::string& text);

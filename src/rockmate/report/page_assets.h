@@ -22,6 +22,10 @@ h2 { font-size: 17px; margin: 0 0 12px; }
 header p, p.note { color: var(--faint); margin: 0 0 10px; overflow-wrap: anywhere; }
 figure + p.note, .scroll + p.note, .scroll + figure { margin-top: 12px; }
 section { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 18px 20px; margin-top: 18px; }
+nav { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 18px 2px 0; }
+nav a { color: var(--c0); text-decoration: none; padding: 3px 0; white-space: nowrap; }
+nav a:is(:hover, :focus-visible) { text-decoration: underline; }
+nav ~ div { scroll-margin-top: 12px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px; margin-top: 18px; }
 .tile { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; padding: 12px 14px; }
 .tile span, .tile small { display: block; color: var(--faint); font-size: 13px; }
@@ -74,6 +78,8 @@ summary { cursor: pointer; color: var(--faint); padding: 4px 0; }
 }
 @media (max-width: 560px) {
   main { padding: 16px 10px 40px; }
+  nav { flex-wrap: nowrap; overflow-x: auto; margin: 14px -10px 0; padding: 0 10px; }
+  nav a { padding: 8px 0; }
   section { padding: 14px 10px; }
   .chart.medium { display: none; }
   .chart.narrow { display: block; max-width: 460px; }

@@ -59,8 +59,8 @@ Chart memory_chart(const TrainingGraph& graph, const Schedule& schedule, const S
   return chart;
 }
 
-std::string curve_section(const Simulation& simulation, const PlanPageOptions& options) {
-  if (options.curve.empty() && options.planners.empty()) return "";
+Section curve_section(const Simulation& simulation, const PlanPageOptions& options) {
+  if (options.curve.empty() && options.planners.empty()) return {};
   PlannerChart chart;
   chart.is_first_filled = !options.curve.empty();
   if (!options.curve.empty()) chart.lines.push_back({"plans of this model", options.curve});
@@ -81,7 +81,7 @@ std::string curve_section(const Simulation& simulation, const PlanPageOptions& o
     const std::size_t count = options.curve.size();
     body += folded(std::to_string(count) + (count == 1 ? " plan" : " plans") + " in figures", html_table(table));
   }
-  return section("What other budgets would cost", body);
+  return {"What other budgets would cost", body};
 }
 
 std::string difference(double predicted, double measured) {
@@ -100,8 +100,8 @@ Series over_events(const std::vector<Bytes>& bytes, Series style) {
   return style;
 }
 
-std::string measured_section(const Schedule& schedule, const Simulation& simulation, const PlanPageOptions& options) {
-  if (!options.measured) return "";
+Section measured_section(const Schedule& schedule, const Simulation& simulation, const PlanPageOptions& options) {
+  if (!options.measured) return {};
   const MeasuredStep& measured = *options.measured;
   Table table;
   table.columns = {"", "predicted", "measured", "difference"};
@@ -136,8 +136,7 @@ std::string measured_section(const Schedule& schedule, const Simulation& simulat
     }
     figure = chart_figure(chart);
   }
-  return section("Predicted against measured",
-                 html_table(table) + (measured.note.empty() ? "" : paragraph(measured.note)) + figure);
+  return {"Predicted against measured", html_table(table) + (measured.note.empty() ? "" : paragraph(measured.note)) + figure};
 }
 
 std::vector<Tile> headline(const TrainingGraph& graph, const Schedule& schedule, const Simulation& simulation,
@@ -173,11 +172,14 @@ std::vector<Tile> headline(const TrainingGraph& graph, const Schedule& schedule,
 std::string plan_page(const TrainingGraph& graph, const Schedule& schedule, const PlanPageOptions& options) {
   const Simulation simulation = simulate(graph, schedule);
   const Bytes store_all = simulate(graph, schedule_from_sequence(graph, store_all_sequence(graph))).peak_bytes;
-  const std::string body = tiles(headline(graph, schedule, simulation, store_all, options)) +
-                           section("Memory over the step", chart_figure(memory_chart(graph, schedule, simulation, options))) +
-                           measured_section(schedule, simulation, options) + curve_section(simulation, options) +
-                           peak_section(graph, schedule, simulation) + blocks_section(graph, schedule) +
-                           timeline_section(graph, schedule);
+  const std::string body =
+      tiles(headline(graph, schedule, simulation, store_all, options)) +
+      linked_sections({{"Memory over the step", chart_figure(memory_chart(graph, schedule, simulation, options))},
+                       measured_section(schedule, simulation, options),
+                       curve_section(simulation, options),
+                       peak_section(graph, schedule, simulation),
+                       blocks_section(graph, schedule),
+                       timeline_section(graph, schedule)});
   const std::string name = graph.name.empty() ? "Training plan" : "Training plan of " + graph.name;
   const std::string device = graph.device.empty() ? "" : "On " + graph.device;
   return html_page(name, options.note.empty() ? device : options.note, body);
