@@ -12,7 +12,7 @@ from planner_runs import Outcome
 from report import Part
 
 WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 26, 40
+LEFT, RIGHT, TOP, BOTTOM = 52, 22, 26, 40
 AUTO_COLOR = "var(--ink)"
 HIGHEST_OVERHEAD = 0.6  # plans that cost more are left out of the picture: they would flatten all others
 

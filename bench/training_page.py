@@ -11,7 +11,7 @@ from page_style import html_page, html_table, section
 from report import Part, Table
 
 WIDTH, HEIGHT = 560, 300
-LEFT, RIGHT, TOP, BOTTOM = 48, 16, 14, 40
+LEFT, RIGHT, TOP, BOTTOM = 48, 22, 14, 40
 STYLE = """
 .ours { fill: var(--ours) } .theirs { fill: var(--theirs) } .plain { fill: var(--faint) }
 """
