@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +13,12 @@ from torch.utils.flop_counter import flop_registry
 
 from rockmate import _planner
 from rockmate.errors import CaptureError
+from rockmate.fallback import Lacking
 from rockmate.joint import JointGraph, describe, is_random, module_of, tensor_leaves
 
 # What torch.get_rng_state() returns for the CPU generator. Other devices keep their state on the host.
 CPU_RNG_STATE_BYTES = 5056
+_NO_STORAGE = -1  # of a value that is no tensor of the joint graph; it is never freed by an action
 
 
 @dataclass
@@ -38,7 +39,7 @@ def import_joint_graph(
     num_mutated_inputs: int,
     parameters: set[int],
     name: str,
-    held: Collection[str] = (),
+    held: Lacking | None = None,
     hands_on: bool = False,
 ) -> Capture:
     """Build the TrainingGraph of a joint graph.
@@ -48,17 +49,20 @@ def import_joint_graph(
         num_mutated_inputs: so many of the first forward outputs are new contents of mutated inputs.
         parameters: indices into ``joint.primals`` of those that are parameters.
         name: the name of the graph, for reports.
-        held: names of nodes whose values stay to the end of the step, whoever reads them.
+        held: what stays to the end of the step, whoever reads it: values, and generator states of random ops.
         hands_on: whether the outputs are handed on to what runs next, and are not held throughout the step.
     """
+    held = held or Lacking()
     values: list[dict[str, Any]] = []
     value_ids: dict[int, int] = {}
     storage_of: list[int] = []
     device = _device_of(joint)
+    rng_state_bytes = CPU_RNG_STATE_BYTES if device.type == "cpu" else 0
     nbytes: dict[int, int] = {}
     for node in joint.storages:
         for key, tensor in zip(joint.keys_of(node), tensor_leaves(node.meta.get("val")), strict=True):
-            size = extent_bytes(tensor) if node in joint.tangents else tensor.untyped_storage().nbytes()
+            # Gradients come dense, whatever the gaps between the elements of the output, or those that share memory.
+            size = tensor.numel() * tensor.element_size() if node in joint.tangents else tensor.untyped_storage().nbytes()
             # What is kept on the host beside an accelerator costs none of its memory.
             nbytes.setdefault(key, size if tensor.device == device else 0)
 
@@ -92,6 +96,18 @@ def import_joint_graph(
         for index, key in enumerate(joint.storages[node]):
             if key not in value_ids:
                 outputs.append(add_value(key, node.name if index == 0 else f"{node.name}.{index}", kind, op_id))
+        if rng_state_bytes > 0 and node.name in held.states:
+            outputs.append(len(values))
+            storage_of.append(_NO_STORAGE)
+            values.append(
+                {
+                    "name": f"{node.name}.generator_state",
+                    "bytes": rng_state_bytes,
+                    "kind": "activation",
+                    "retention": "step_end",
+                    "producer": op_id,
+                }
+            )
         flops, moved, dtype = roofline_figures(node)
         ops.append(
             {
@@ -113,7 +129,7 @@ def import_joint_graph(
         )
     _mark_outputs(joint, values, value_ids, num_mutated_inputs, parameters, hands_on)
     for node in joint.storages:
-        if node.name in held:
+        if node.name in held.nodes:
             for key in joint.storages[node]:
                 values[value_ids[key]]["retention"] = "step_end"
     text = json.dumps(
@@ -122,20 +138,12 @@ def import_joint_graph(
             "version": 1,
             "name": name,
             "device": device.type,
-            "rng_state_bytes": CPU_RNG_STATE_BYTES if device.type == "cpu" else 0,
+            "rng_state_bytes": rng_state_bytes,
             "values": values,
             "ops": ops,
         }
     )
     return Capture(joint, _planner.TrainingGraph.from_json(text), value_ids, storage_of)
-
-
-def extent_bytes(tensor: torch.Tensor) -> int:
-    """Bytes from the tensor's first element to its last."""
-    if tensor.numel() == 0:
-        return 0
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return span * tensor.element_size()
 
 
 def _device_of(joint: JointGraph) -> torch.device:
@@ -168,10 +176,13 @@ def _mark_outputs(
         value = values[value_ids[joint.storages[node][0]]]
         return value if value["kind"] in ("activation", "gradient", "tangent") else None
 
+    written: set[int] = set()  # new contents of inputs; where the model returns them, the caller gets the input itself
     for index, node in enumerate(joint.forward_outputs):
         if (value := value_of(node)) is None:
             continue
-        if index >= num_mutated_inputs and not hands_on:
+        if index < num_mutated_inputs:
+            written.add(id(value))
+        if index >= num_mutated_inputs and id(value) not in written and not hands_on:
             value["retention"] = "step_end"
         elif value["retention"] == "last_use":
             value["retention"] = "forward_end"

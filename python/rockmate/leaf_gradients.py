@@ -16,6 +16,8 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 from rockmate.joint import tensor_leaves
 
+COPIED_FOR_ENGINE = "copied_for_engine"  # in the metadata of what the copy is made with
+
 
 def copy_where_engine_would(joint: fx.Graph, num_forward_outputs: int, leaves: Collection[int]) -> None:
     """Add the copies to a joint graph.
@@ -73,7 +75,8 @@ def _copied(joint: fx.Graph, gradient: fx.Node, leaf: torch.Tensor) -> fx.Node:
         new = joint.call_function(target, (node, *args), kwargs)
         value = node.meta["val"]
         with value.fake_mode:
-            new.meta = {**gradient.meta, "val": target(value, *args, **kwargs)}
+            new.meta = {**gradient.meta, "val": target(value, *args, **kwargs), COPIED_FOR_ENGINE: True}
+            new.meta.pop("is_gradient_acc", None)  # it is no sum
         return new
 
     node = gradient

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DispatchKey
 
 from rockmate.shared_change import PythonKernels, SharedChange, put_kernels_back, take_traced_kernels
 
@@ -132,7 +133,7 @@ def _lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     arguments = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
     if not _runs_in_onednn(input, hx, params):
-        return _aten.lstm.input.decompose(*arguments)  # type: ignore[no-any-return]
+        return _aten.lstm.input._op_dk(DispatchKey.CompositeImplicitAutograd, *arguments)  # type: ignore[no-any-return]
     return _onednn_lstm(*arguments)
 
 

@@ -23,6 +23,8 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.utils._pytree import tree_leaves
 
+from rockmate.leaf_gradients import COPIED_FOR_ENGINE
+
 MOST_TERMS = 16
 MOST_TERMS_OF_PARAMETERS = 8
 
@@ -92,10 +94,13 @@ def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence
         if index not in places or not others:
             continue
         first = num_forward_outputs + places[index]
-        terms = _terms(outputs[first])
+        gradient = _before_copy(outputs[first])
+        terms = _terms(gradient)
+        if len(terms) == 1:
+            continue
         room = len(others) + 1
         if len(terms) > room:
-            terms = [_partial_sum(outputs[first], len(terms) - room), *terms[len(terms) - room + 1 :]]
+            terms = [_partial_sum(gradient, len(terms) - room), *terms[len(terms) - room + 1 :]]
         outputs[first] = terms[0]
         for place, term in zip(others, terms[1:], strict=False):
             outputs[num_forward_outputs + place] = term
@@ -110,6 +115,13 @@ def _places_of_inputs(graph: fx.Graph) -> dict[int, int]:
     primals = [node for node in graph.find_nodes(op="placeholder") if "tangents" not in str(node.target)]
     descs = [node.meta.get("desc") for node in primals]
     return {desc.idx: place for place, desc in enumerate(descs) if isinstance(desc, PlainAOTInput)}
+
+
+def _before_copy(gradient: Any) -> Any:
+    """The sum itself, where it is copied for the autograd engine: terms are added up by the engine, which then copies."""
+    while isinstance(gradient, fx.Node) and gradient.meta.get(COPIED_FOR_ENGINE):
+        gradient = gradient.args[0]
+    return gradient
 
 
 def _sums(gradient: Any) -> list[fx.Node]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from torch.fx._lazy_graph_module import _make_graph_module
 
 from rockmate.capture import Capture, import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
-from rockmate.fallback import on_demand_sequence
+from rockmate.fallback import held_for_others
 from rockmate.inductor import compile_with_inductor
 from rockmate.input_views import tell_of_other_sums
 from rockmate.joint import JointGraph, read_joint_graph
@@ -115,9 +115,10 @@ class StepPlan:
         copy_where_engine_would(joint_module.graph, num_fwd_outputs, self.leaves)
         tangents = [n for n in joint_module.graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
         self._num_tangents = len(tangents)
+        everything = frozenset(i for i, node in enumerate(tangents) if not _is_of_written_leaf(node, self.leaves))
         if self.expected is None:
             self.expected = _likely_tangents(
-                tangents, self.options.tangents, goes_on=self._piece is not None and self._piece.goes_on
+                tangents, everything, self.options.tangents, goes_on=self._piece is not None and self._piece.goes_on
             )
         self.observed = self.expected
         descs = joint_module.graph.output_node().meta["desc"]
@@ -127,7 +128,6 @@ class StepPlan:
         self._primal_parameters = {
             index for index, node in enumerate(joint.primals) if getattr(node.meta.get("desc"), "idx", None) in self._parameters
         }
-        everything = frozenset(range(self._num_tangents))
         full = joint if self.expected == everything else self._read(everything, num_fwd_outputs)
         capture = self._import(joint, full)
         stages["capture"] = time.perf_counter() - start
@@ -149,10 +149,7 @@ class StepPlan:
         return forward, backward
 
     def _import(self, joint: JointGraph, full: JointGraph | None = None) -> Capture:
-        held: list[str] = []
-        if full is not None and full is not joint:
-            _, lacking = on_demand_sequence(full, (), ())  # what can't be computed again for gradients that come unplanned
-            held = lacking.nodes
+        held = held_for_others(joint, full) if full is not None and full is not joint else None
         return import_joint_graph(
             joint,
             self._num_mutated_inputs,
@@ -249,15 +246,26 @@ class StepPlan:
         return read_joint_graph(kept, num_forward_outputs, stand_for)
 
 
-def _likely_tangents(tangents: list[fx.Node], wanted: str, goes_on: bool) -> frozenset[int]:
-    """Which gradients will come: those of the scalars if there are any (a loss beside logits and caches), else all.
+def _is_of_written_leaf(tangent: fx.Node, leaves: Collection[int]) -> bool:
+    """Whether this is the gradient of what is written into a leaf, such as a weight that is clamped. It never comes: leaves are
+    written into where gradients are off."""
+    output = getattr(tangent.meta.get("desc"), "output", None)
+    return isinstance(output, InputMutationAOTOutput) and getattr(output.mutated_input, "idx", None) in leaves
+
+
+def _likely_tangents(tangents: list[fx.Node], everything: frozenset[int], wanted: str, goes_on: bool) -> frozenset[int]:
+    """Which gradients out of ``everything`` will come: those of the scalars if there are any (a loss beside logits and caches),
+    else all.
 
     When the model goes on after these ops it is the other way round: scalars were made to be looked at (``item()``).
     """
-    everything = frozenset(range(len(tangents)))
     if wanted == "all":
         return everything
-    scalars = [i for i, node in enumerate(tangents) if isinstance(v := node.meta.get("val"), torch.Tensor) and v.dim() == 0]
+    scalars = [
+        i
+        for i, node in enumerate(tangents)
+        if i in everything and isinstance(v := node.meta.get("val"), torch.Tensor) and v.dim() == 0
+    ]
     if goes_on:
         return everything.difference(scalars) or everything
     return frozenset(scalars) or everything

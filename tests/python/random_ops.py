@@ -240,6 +240,79 @@ def transformer_layer(pick: Pick, x: Value) -> Code | None:
     return Code("y = m(x)", f"nn.TransformerEncoderLayer({width}, 2, {2 * width}, {options})")
 
 
+@rule(6)
+def decoder_layer(pick: Pick, x: Value, z: Value) -> Code | None:
+    """Attends to a second value of other length."""
+    if not floats(x, z, dim=3) or x.shape[-1] % 2 or x.shape[::2] != z.shape[::2] or not same_type(x, z):
+        return None
+    width = x.shape[-1]
+    options = f"dropout={pick.choice((0.0, 0.2))}, batch_first=True, norm_first={pick.flag()}"
+    return Code("y = m(x, z)", f"nn.TransformerDecoderLayer({width}, 2, {2 * width}, {options})")
+
+
+@rule(3)
+def recurrent(pick: Pick, x: Value) -> Code | None:
+    if not floats(x, dim=3):
+        return None
+    kind = pick.choice(["LSTM", "LSTM", "GRU", "GRU", "RNN"])
+    options = f"num_layers={pick.choice((1, 1, 2))}, batch_first={pick.flag()}, bidirectional={pick.random() < 0.3}"
+    options += pick.choice(["", "", ", nonlinearity='relu'"]) if kind == "RNN" else ""
+    result = pick.choice(
+        ["y, _ = m(x)", "y, a = m(x)\ny = y * a[0].mean()" if kind != "LSTM" else "y, (_, a) = m(x)\ny = y + a.sum()"]
+    )
+    return Code(result, f"nn.{kind}({x.shape[-1]}, {pick.choice((2, 3, 4))}, {options})")
+
+
+@rule()
+def recurrent_cell(pick: Pick, x: Value) -> Code | None:
+    """One weight used at every step of a loop, over slices of its input."""
+    if not floats(x, dim=3):
+        return None
+    kind, size = pick.choice(["GRUCell", "RNNCell", "LSTMCell"]), pick.choice((2, 3))
+    state = f"a = x.new_zeros(x.shape[0], {size})"
+    if kind == "LSTMCell":
+        loop = f"{state}\nb = a\nk = []\nfor t in range(x.shape[1]):\n    a, b = m(x[:, t], (a, b))\n    k.append(a)"
+    else:
+        loop = f"{state}\nk = []\nfor t in range(x.shape[1]):\n    a = m(x[:, t], a)\n    k.append(a)"
+    return Code(f"{loop}\ny = torch.stack(k, 1)", f"nn.{kind}({x.shape[-1]}, {size})")
+
+
+@rule()
+def loop(pick: Pick, x: Value) -> Code | None:
+    """One layer many times over."""
+    if not floats(x):
+        return None
+    times = pick.choice((3, 6, 12))
+    step = pick.choice(["m(y).tanh()", "y + m(y).sigmoid()", "F.dropout(m(y), 0.1)"])
+    return Code(f"y = x\nfor _ in range({times}):\n    y = {step}", f"nn.Linear({x.shape[-1]}, {x.shape[-1]})")
+
+
+@rule(3)
+def experts(pick: Pick, x: Value) -> Code | None:
+    """Each row goes to the experts with the highest scores."""
+    if not floats(x, dim=2):
+        return None
+    width = x.shape[-1]
+    return Code(
+        "a, k = m[0](x).softmax(-1).topk(2, -1)\n"
+        "y = torch.zeros_like(x)\n"
+        "for t in range(3):\n"
+        "    b = (a * (k == t)).sum(-1, keepdim=True)\n"
+        f"    {pick.choice(['y = y + m[t + 1](x) * b', 'y.add_(m[t + 1](x) * b)'])}",
+        f"nn.ModuleList([nn.Linear({width}, 3)] + [nn.Linear({width}, {width}) for _ in range(3)])",
+    )
+
+
+@rule(1)
+def checkpointed(pick: Pick, x: Value) -> Code | None:
+    """A part that the model's author checkpoints."""
+    if not floats(x):
+        return None
+    width = x.shape[-1]
+    layers = f"nn.Linear({width}, {width}), {pick.choice(['nn.GELU()', 'nn.Dropout(0.3)', 'nn.Tanh()'])}, nn.Linear({width}, 3)"
+    return Code("y = torch.utils.checkpoint.checkpoint(m, x, use_reentrant=False)", f"nn.Sequential({layers})")
+
+
 @rule(4)
 def reuse(pick: Pick, x: Value) -> Code | None:
     """A module from earlier in the model once more."""
@@ -456,6 +529,92 @@ def complex_part(pick: Pick, x: Value) -> Code | None:
     )
 
 
+# Ops whose gradients depend on the data: on zeros, on which elements are equal, on what is masked
+
+
+@rule(4)
+def data_dependent(pick: Pick, x: Value) -> Code | None:
+    """Values with zeros and equal elements among them, or without."""
+    if not floats(x, dim=(1, 2, 3)):
+        return None
+    axis, keep = pick.axis(x), pick.flag()
+    a = pick.choice(["x", "x.relu()", "x.clamp(-0.5, 0.5)", "x.round()", "x.sin() + 2"] + (["x.tril()"] if x.dim == 2 else []))
+    texts = [f"a.prod({axis}, keepdim={keep})", f"a.cumprod({axis})", f"(a * 1).cumprod_({axis})", "x * a.prod()"]
+    texts += [f"x + a.{name}()" for name in ("max", "min", "median", "nanmedian", "amax")]
+    texts += [f"a.{name}({axis}, keepdim={keep})[0]" for name in ("min", "nanmedian", "mode")]
+    texts += [f"a.kthvalue(1, {axis})[0]", f"torch.aminmax(a, dim={axis})[1]", f"a.cummin({axis})[0]", "x - a.aminmax()[0]"]
+    texts += [f"a.quantile(0.4, {axis})"] if x.tensor.dtype is not torch.bfloat16 else []
+    texts += [f"F.normalize(a, dim={axis})", f"a.renorm(2, {axis}, 0.7)", f"a.norm(float('inf'), {axis})", "x * a.norm()"]
+    texts += [f"a.nansum({axis})", f"x * a.std({axis}, keepdim=True, correction=0)", "x.pow(2) * a.abs().pow(1.5)"]
+    return Code(f"a = {a}\ny = {pick.choice(texts)}")
+
+
+@rule()
+def masked_fill_trained(pick: Pick, x: Value) -> Code | None:
+    """Fills in a value that is trained itself."""
+    if not floats(x):
+        return None
+    text = pick.choice(["x.masked_fill(x > 0, a)", "(x * 1).masked_fill_(x < 0, a)", "torch.where(x > 0.2, a, x)"])
+    return Code(f"a = m.weight.mean().to(x.dtype)\ny = {text}", "nn.Linear(3, 2)")
+
+
+@rule(2)
+def special_function(pick: Pick, x: Value) -> Code | None:
+    if not floats(x):
+        return None
+    a = "x.clamp(-2, 2)"
+    texts = [
+        f"torch.{name}({a})"
+        for name in ("sinc", "asinh", "rsqrt(2.5 +", "log1p(2.5 +", "frac", "trunc", "erfc", "logit(0.3 + 0.1 *")
+    ]
+    texts += ["torch.xlogy(x, x.abs() + 1)", f"torch.lgamma({a} + 3)", "torch.logaddexp(x, x * 0.5)", f"torch.special.i0({a})"]
+    texts += [
+        "x.fmod(0.7)",
+        "x.remainder(0.7)",
+        "x.nan_to_num(0.0)",
+        "torch.copysign(x, x.flip(0))",
+        "torch.deg2rad(x)",
+        "x.acosh()",
+    ]
+    texts += [
+        f"{a}.pow(3)",
+        f"torch.pow(1.5, {a})",
+        f"(x.abs() + 0.5) ** {a}",
+        "x.sigmoid().log()",
+        "x.heaviside(x[:1] * 0 + 1)",
+    ]
+    text = pick.choice(texts)
+    return Code(f"y = {text}" + ")" * (text.count("(") - text.count(")")))
+
+
+@rule(2)
+def spectrum(pick: Pick, x: Value) -> Code | None:
+    """Factorizations and functions of small square matrices."""
+    if not floats(x, dim=(2, 3)) or x.tensor.dtype is torch.bfloat16:
+        return None
+    a = f"x.mT @ x * 0.1 + 2 * torch.eye({x.shape[-1]}, dtype=x.dtype)"
+    texts = ["torch.linalg.cholesky(a)", "torch.linalg.inv(a)", "torch.linalg.solve(a, a.sin())", "torch.linalg.slogdet(a)[1]"]
+    texts += ["torch.linalg.det(a)", "torch.linalg.eigvalsh(a)", "torch.linalg.svdvals(a)", "torch.linalg.qr(a)[1]"]
+    texts += ["torch.matrix_exp(a * 0.2)", "torch.linalg.matrix_power(a, 3)", "a.logdet()", "torch.linalg.pinv(a)"]
+    texts += [
+        "torch.linalg.solve_triangular(a, a.sin(), upper=True)",
+        "torch.cholesky_solve(a.sin(), torch.linalg.cholesky(a))",
+    ]
+    return Code(f"a = {a}\ny = {pick.choice(texts)}")
+
+
+@rule(3)
+def distance(pick: Pick, x: Value, z: Value) -> Code | None:
+    if not floats(x, z, dim=(2, 3)) or x.shape[-1] != z.shape[-1] or x.dim != z.dim or not same_type(x, z):
+        return None
+    if x.tensor.dtype is torch.bfloat16 or x.shape[:-2] != z.shape[:-2]:
+        return None
+    texts = [f"torch.cdist(x, z, p={p})" for p in ("2.0", "1.0", "3.0")]
+    if x.shape == z.shape:
+        texts += ["F.cosine_similarity(x, z, -1)", "F.pairwise_distance(x, z)", "torch.dist(x, z)"]
+    return Code(f"y = {pick.choice(texts)}")
+
+
 # Matrix products and concatenation
 
 
@@ -517,6 +676,27 @@ def part(pick: Pick, x: Value) -> Code | None:
     options += ["x.diagonal(0, 0, 1)", "x.unfold(-1, 1, 1)[..., 0]"] if x.dim > 1 else []
     options += [f"x[{colons}None]"] if x.dim < 4 else []
     return Code(f"y = {pick.choice(options)}")
+
+
+@rule(2)
+def overlapping_view(pick: Pick, x: Value) -> Code | None:
+    """Views whose elements share memory, and views of views."""
+    if not floats(x, dim=(1, 2, 3)):
+        return None
+    axis = pick.axis(x)
+    size = x.shape[axis]
+    texts = [
+        f"x.unfold({axis}, {max(1, size - 1)}, 1)",
+        f"x.unsqueeze({axis}).expand({', '.join(['2' if i == axis else '-1' for i in range(x.dim + 1)])})",
+    ]
+    texts += [
+        "x.expand_as(x)",
+        f"x.diff(dim={axis})" if size > 1 else "x.view_as(x)",
+        "x.diag_embed()" if x.dim < 3 else "x.mT",
+    ]
+    texts += ["x.contiguous().as_strided((2, 2), (1, 1))"] if x.tensor.numel() > 2 else []
+    texts += ["x.rot90()", "x.swapaxes(0, -1)[:1]", "x.mT.reshape(-1).view(-1, 1)"] if x.dim > 1 else []
+    return Code(f"y = {pick.choice(texts)}")
 
 
 @rule(2)
@@ -676,6 +856,29 @@ def pick_by_index(pick: Pick, x: Value) -> Code | None:
 
 
 @rule(2)
+def write_by_index(pick: Pick, x: Value) -> Code | None:
+    """Several elements go to one place."""
+    if not floats(x, dim=(2, 3)):
+        return None
+    axis = pick.axis(x)
+    index = f"(x.detach().argsort({axis}) // 2)"
+    rows = f"torch.arange({x.shape[axis]}) // 2"
+    texts = [
+        f"torch.zeros_like(x).scatter_reduce({axis}, {index}, x, '{r}', include_self={pick.flag()})"
+        for r in ("sum", "mean", "amax", "prod")
+    ]
+    texts += [f"(x * 1).index_reduce_({axis}, {rows}, x.sin(), '{r}')" for r in ("mean", "amax", "prod")]
+    texts += [
+        f"x.index_copy({axis}, torch.tensor([0]), x.narrow({axis}, {x.shape[axis] - 1}, 1).sin())",
+        "x.masked_scatter(x > 0, x.sin())",
+    ]
+    texts += ["x.take(torch.tensor([0, 0, 1]))" if x.tensor.numel() > 1 else "x * 1", "x[x.detach() > 0].sum() + x"]
+    texts += ["(x * 1).index_put_((torch.tensor([0, 0]),), x[:1].sin(), accumulate=True)", "x.repeat_interleave(2, 0)"]
+    texts += ["torch.put(x, torch.tensor([0]), x.reshape(-1)[:1].sin())"]
+    return Code(f"y = {pick.choice(texts)}")
+
+
+@rule(2)
 def pooling(pick: Pick, x: Value) -> Code | None:
     if not floats(x, dim=4) or min(x.shape[2:]) < 2:
         return None
@@ -733,6 +936,26 @@ def class_loss(pick: Pick, x: Value) -> Code | None:
     return Code(f"y = F.cross_entropy(x, torch.arange(x.shape[0]) % x.shape[1]{smooth})")
 
 
+@rule()
+def regression_loss(pick: Pick, x: Value) -> Code | None:
+    if not floats(x):
+        return None
+    names = ("smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss", "soft_margin_loss", "kl_div", "gaussian_nll_loss")
+    name = pick.choice(names)
+    more = ", torch.ones_like(x)" if name == "gaussian_nll_loss" else f", reduction='{pick.choice(['mean', 'sum', 'none'])}'"
+    return Code(f"y = F.{name}(x, torch.ones_like(x) * 0.3{more})")
+
+
+@rule(8)
+def bag(pick: Pick, x: Value) -> Code | None:
+    """Rows of a table that are summed, or whose gradients are scaled by how often they are read."""
+    if x.is_float or x.tensor.dtype is not torch.int64 or x.dim != 2:
+        return None
+    kind = pick.choice(["EmbeddingBag({}, 4, mode='sum')", "EmbeddingBag({}, 4)", "EmbeddingBag({}, 4, mode='max')"])
+    kind = pick.choice([kind, "Embedding({}, 4, scale_grad_by_freq=True)", "Embedding({}, 4, max_norm=1.0)"])
+    return Code(f"y = m(x.remainder({(n := pick.size())}))", f"nn.{kind.format(n)}")
+
+
 # Gradients that stop, and gradients of one's own
 
 
@@ -756,7 +979,7 @@ def stop_gradient(pick: Pick, x: Value) -> Code | None:
 
 @rule()
 def own_backward(pick: Pick, x: Value) -> Code | None:
-    return Code(f"y = {pick.choice(['DoublingTanh', 'Reversed'])}.apply(x)") if floats(x) else None
+    return Code(f"y = {pick.choice(['DoublingTanh', 'Reversed', 'Scaled'])}.apply(x)") if floats(x) else None
 
 
 @rule()
@@ -833,6 +1056,26 @@ def convert(pick: Pick, x: Value) -> Code | None:
     )
 
 
+@rule(2)
+def autocast_layer(pick: Pick, x: Value) -> Code | None:
+    """Under autocast; its weight may be used outside as well."""
+    if not floats(x) or x.tensor.dtype is torch.float64:
+        return None
+    inside = pick.choice(["a = m(x)", "a = m(m(x))", "a = m(x).softmax(-1)", "a = F.layer_norm(m(x), x.shape[-1:])"])
+    after = pick.choice(["y = a.to(DTYPE)", "y = a.to(DTYPE) + m(x)", "y = a"])
+    width = x.shape[-1]
+    return Code(f"with torch.autocast('cpu', torch.bfloat16):\n    {inside}\n{after}", f"nn.Linear({width}, {width})")
+
+
+# State that is no tensor
+
+
+@rule()
+def python_random(pick: Pick, x: Value) -> Code | None:
+    """Draws from Python's generator: a scale, or whether a layer is used."""
+    return Code("y = x * (0.5 + random.random())") if floats(x) else None
+
+
 # Inputs
 
 
@@ -854,3 +1097,15 @@ def integer_input(pick: Pick) -> Code:
 
 
 INPUTS: dict[str, Callable[[Pick], Code]] = {"float_input": float_input, "integer_input": integer_input}
+
+
+def same_input(pick: Pick, x: Value) -> Code:
+    """A tensor that is passed once more, as it is or as a view."""
+    texts = ["x", "x.detach()", "x.view_as(x)"] + (
+        ["x.transpose(0, 1)", "x[:1]", "x[..., 1:]"] if x.dim > 1 and x.shape[-1] > 1 else []
+    )
+    return Code(pick.choice(texts))
+
+
+#: Inputs that are made of earlier ones.
+SHARED_INPUTS: dict[str, Callable[[Pick, Value], Code]] = {"same_input": same_input}

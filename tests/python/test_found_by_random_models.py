@@ -184,6 +184,50 @@ FOUND: dict[str, dict[str, Any]] = {
         ],
         "inputs": ["v0 = torch.randn(5, 5).requires_grad_()"],
     },
+    # Where oneDNN has no kernel, the layer's own code was called through what took its place, without end.
+    "LSTM of doubles": {
+        "init": ["self.a = nn.LSTM(3, 2, num_layers=2, bidirectional=True)"],
+        "body": ["v1, (v2, _) = self.a(v0)", "return v1.sin().sum() + v2.sum()"],
+        "inputs": ["v0 = torch.randn(4, 2, 3, dtype=DTYPE)"],
+        "dtype": "float64",
+    },
+    # In pieces, the copy of a gradient to the strides of a transposed input was taken for the sum of two.
+    "transposed input that several pieces read": {
+        "init": ["self.a = nn.Linear(8, 6)", "self.b = nn.Linear(8, 3)"],
+        "body": [
+            "v1 = self.a(v0).sin() * v0.mean()",
+            "torch._dynamo.graph_break()",
+            "return (v1.sin().sum() + (v0 * 0.7).cos().sum() + self.b(v0.exp()).sum()) * 0.1",
+        ],
+        "inputs": ["v0 = torch.randn(4, 6, 8).transpose(0, 1).requires_grad_()"],
+    },
+    # Gradients were counted with the gaps between the elements of their outputs, in which they have none.
+    "gradients of views with gaps": {
+        "init": ["self.a = nn.Linear(9, 8)"],
+        "body": ["v1, v2 = self.a(v0).sin().chunk(2, 1)", "return v1, v2, torch.polar(v0.abs() + 0.1, v0).real"],
+        "inputs": ["v0 = torch.randn(50, 9).requires_grad_()"],
+        "given": [0, 1, 2],
+        "gradients": [ANYTHING.format(n=n, shape=shape) + "," for n, shape in ((200, (50, 4)), (200, (50, 4)), (450, (50, 9)))],
+        "handed_over": True,
+    },
+    # A weight that is written into got room for a gradient of what is written, which never comes.
+    "weight that is clamped": {
+        "init": ["self.a = nn.Linear(30, 20)", "self.s = nn.Buffer(torch.linspace(-1, 1, 90).view(3, 30))"],
+        "body": [
+            "k = torch.cdist(v0, self.s).argmin(-1)",
+            "v1 = v0 + (self.s[k] - v0).detach()",
+            "self.s.index_add_(0, k, 0.1 * (v0 - self.s[k]).detach())",
+            "with torch.no_grad():\n    self.a.weight.clamp_(-0.2, 0.2)",
+            "return self.a(v1).sin().sum()",
+        ],
+        "inputs": ["v0 = torch.randn(50, 30).requires_grad_()"],
+    },
+    # New contents of a buffer that the model also returns were counted as if the caller held them.
+    "buffer whose new contents are kept under its name": {
+        "init": ["self.a = nn.utils.parametrizations.spectral_norm(nn.Linear(40, 30))", "self.s = nn.Buffer(torch.ones(70))"],
+        "body": ["self.s += 0.1", "return (self.a(v0).sin().sum() * self.s).sum() * 0.01"],
+        "inputs": ["v0 = torch.randn(2, 40).requires_grad_()"],
+    },
 }
 
 
