@@ -75,3 +75,22 @@ def on_demand_sequence(joint: JointGraph, saved: Iterable[str], states: Iterable
             for maker in missing_makers(output):
                 run(maker)
     return sequence, lacking
+
+
+def held_for_others(joint: JointGraph, full: JointGraph) -> Lacking:
+    """What the forward pass saves for gradients that are not expected, whatever the plan of those that are.
+
+    Everything else can be computed again from what the plan saves and from the inputs.
+
+    Args:
+        joint: the joint graph for the gradients that are expected.
+        full: the one for all.
+    """
+    # What the expected backward pass reads of the forward pass is saved, or computed again: then the generator states of the
+    # draws behind it are saved by the plan.
+    made = set(joint.primals).union(joint.ops[: joint.num_forward_ops])
+    forward_keys = {key for node in made for key in joint.storages.get(node, ())}
+    read = [arg for op in joint.ops[joint.num_forward_ops :] for arg in op.all_input_nodes]
+    read += [node for node in joint.backward_outputs if isinstance(node, fx.Node)]
+    saved = [node.name for node in read if forward_keys.issuperset(joint.storages.get(node, ()))]
+    return Lacking(on_demand_sequence(full, (), ())[1].nodes, on_demand_sequence(full, saved, ())[1].states)
