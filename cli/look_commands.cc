@@ -88,7 +88,7 @@ int show_schedule(const Schedule& schedule, bool json) {
 
 int simulate(const SimulateSettings& settings) {
   const TrainingGraph graph = load_graph(settings.graph_path, settings.device);
-  const Schedule schedule = schedule_from_json(read_file(settings.schedule_path));
+  const Schedule schedule = read_as(settings.schedule_path, schedule_from_json);
   if (const auto fault = verify(graph, schedule)) {
     std::fprintf(stderr, "%s\n", fault->message.c_str());
     return kInfeasible;
@@ -121,16 +121,17 @@ int simulate(const SimulateSettings& settings) {
 }
 
 int import_graph(const std::string& path, const std::string& output_path, bool json) {
-  const TrainingGraph graph = graph_from_node_link(read_file(path));
+  const TrainingGraph graph = read_as(path, [](const std::string& text) { return graph_from_node_link(text); });
   write_file(output_path, graph_to_json(graph));
   return json ? show_graph(graph, json) : kDone;
 }
 
 int show(const std::string& path, bool json) {
-  const std::string text = read_file(path);
-  const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
-  const bool is_schedule = document.is_object() && document.value("format", nlohmann::json()) == "rockmate-schedule";
-  return is_schedule ? show_schedule(schedule_from_json(text), json) : show_graph(graph_from_json(text), json);
+  return read_as(path, [json](const std::string& text) {
+    const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
+    const bool is_schedule = document.is_object() && document.value("format", nlohmann::json()) == "rockmate-schedule";
+    return is_schedule ? show_schedule(schedule_from_json(text), json) : show_graph(graph_from_json(text), json);
+  });
 }
 
 }  // namespace rockmate::cli

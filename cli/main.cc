@@ -1,6 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <stdexcept>
+#include <string>
 
 #include "cli/planning.h"
 
@@ -13,6 +16,14 @@ constexpr const char* kBudgetHelp =
     "Activation budget: bytes (800000000), a size (800MB, 4GiB) or a share of the plain peak (50%, 0.5)";
 constexpr const char* kDeviceHelp =
     "Price the graph by roofline for cpu, v100, a100, h100, h200 or a device file (.json), instead of the times in it";
+
+// CLI11's own checks name the range by the largest double, written out.
+std::string above_zero(const std::string& text) {
+  const double seconds = std::strtod(text.c_str(), nullptr);
+  return seconds > 0 ? "" : "'" + text + "' is no number of seconds above 0";
+}
+
+std::string zero_or_more(const std::string& text) { return text == "0" ? "" : above_zero(text); }
 
 void add_planner_options(CLI::App* command, PlanSettings& settings,
                          const char* time_limit_help = "Seconds for all solvers together") {
@@ -27,9 +38,9 @@ void add_planner_options(CLI::App* command, PlanSettings& settings,
       ->capture_default_str();
   command->add_option("--points", planner.curve_points, "Budgets at which plans are made")->capture_default_str();
   command->add_option("--threads", planner.threads, "Solver threads, 0 for all cores")->capture_default_str();
-  command->add_option("--time-limit", planner.time_limit_s, time_limit_help)->capture_default_str();
-  command->add_option("--polish", planner.polish_s,
-                      "Seconds in which planner auto polishes; the time limit where one is given");
+  command->add_option("--time-limit", planner.time_limit_s, time_limit_help)->capture_default_str()->check(above_zero);
+  command->add_option("--polish", planner.polish_s, "Seconds in which planner auto polishes; the time limit where one is given")
+      ->check(zero_or_more);
   command->add_option("--cache", planner.cache_dir, "Folder that keeps solved blocks between runs");
 }
 
@@ -134,7 +145,7 @@ void add_report(CLI::App& app, ReportSettings& settings, int& status) {
   command->add_option("--measured", settings.measured_path, "Show what was measured beside what is predicted (JSON)");
   command->add_option("--planners-time", settings.planners_seconds, "Seconds for the quick planners together")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero);
   command
       ->add_flag_callback(
           "--no-curve", [&settings] { settings.with_curve = false; }, "Leave the curve out")
@@ -148,6 +159,19 @@ void add_report(CLI::App& app, ReportSettings& settings, int& status) {
              "  rockmate report graph.json -b 50% -o plan.html\n"
              "  rockmate report graph.json schedule.json --curve curve.json --compare compare.json --measured run.json -o "
              "plan.html\n");
+}
+
+// Throws std::invalid_argument where the first word is no command.
+void check_command(const CLI::App& app, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.starts_with('-')) return;
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == word) return;
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  throw std::invalid_argument((word.empty() ? "[rockmate] no command is given" : "[rockmate] '" + word + "' is no command") +
+                              "; choose one of " + names + ", or ask rockmate --help");
 }
 
 int run(int argc, char** argv) {
@@ -188,6 +212,7 @@ int run(int argc, char** argv) {
   import_command->callback([&] { status = import_graph(shown, output, settings.json); });
   add_footer(import_command, "  rockmate import published.json -o graph.json\n");
 
+  check_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

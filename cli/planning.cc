@@ -60,7 +60,7 @@ void catch_interrupt() {
 bool was_interrupted() { return interrupted; }
 
 TrainingGraph load_graph(const std::string& path, const std::string& device) {
-  TrainingGraph graph = graph_from_json(read_file(path));
+  TrainingGraph graph = read_as(path, graph_from_json);
   return device.empty() ? graph : with_roofline_costs(std::move(graph), find_device(device));
 }
 

@@ -2,11 +2,25 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <stdexcept>
+#include <string>
 
 #include "cli/commands.h"
+#include "rockmate/graph/file.h"
 #include "rockmate/planners/planners.h"
 
 namespace rockmate::cli {
+
+// What `read` makes of the file's text. What is wrong with the file is told with its name.
+template <class Read>
+auto read_as(const std::string& path, const Read& read) {
+  const std::string text = read_file(path);
+  try {
+    return read(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(std::string(error.what()) + " (in '" + path + "')");
+  }
+}
 
 // Reads the graph and prices it for the device, if one is named.
 TrainingGraph load_graph(const std::string& path, const std::string& device);

@@ -53,16 +53,18 @@ int report(const ReportSettings& settings) {
   const Bytes plain = rockmate::simulate(graph, schedule).peak_bytes;
   PlanPageOptions page;
   if (!settings.budget.empty()) page.budget_bytes = parse_budget(settings.budget, plain);
-  if (!settings.measured_path.empty()) page.measured = measured_from_json(read_file(settings.measured_path));
-  if (!settings.compare_path.empty()) page.planners = planner_points_from_json(read_file(settings.compare_path), plain);
-  if (!settings.schedule_path.empty()) schedule = schedule_from_json(read_file(settings.schedule_path));
+  if (!settings.measured_path.empty()) page.measured = read_as(settings.measured_path, measured_from_json);
+  if (!settings.compare_path.empty())
+    page.planners =
+        read_as(settings.compare_path, [&](const std::string& text) { return planner_points_from_json(text, plain); });
+  if (!settings.schedule_path.empty()) schedule = read_as(settings.schedule_path, schedule_from_json);
   if (const auto fault = verify(graph, schedule)) {
     std::fprintf(stderr, "%s\n", fault->message.c_str());
     return kInfeasible;
   }
 
   if (!settings.curve_path.empty()) {
-    page.curve = curve_from_json(read_file(settings.curve_path), plain);
+    page.curve = read_as(settings.curve_path, [&](const std::string& text) { return curve_from_json(text, plain); });
   } else if (is_planned || settings.with_curve) {
     const PlanCurve curve = plan_with_progress(graph, settings.planning.planner);
     if (is_planned) {

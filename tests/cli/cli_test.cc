@@ -65,6 +65,25 @@ TEST_CASE("help and version are no errors") {
   }
 }
 
+TEST_CASE("what is wrong with a command or a file is told by its name") {
+  const Folder folder;
+  const std::string bad = folder.file("bad.json");
+  write_file(bad, "no JSON");
+  for (const auto& [arguments, part] : {
+           std::pair<std::string, std::string>{"", "[rockmate] no command is given; choose one of plan, "},
+           {"plann " + kChain, "[rockmate] 'plann' is no command; choose one of plan, "},
+           {"plan " + bad + " -b 50%", "(in '" + bad + "')"},
+           {"simulate " + kChain + " " + bad, "(in '" + bad + "')"},
+           {"show " + bad, "(in '" + bad + "')"},
+           {"plan " + kChain + " -b 404 --time-limit -1", "--time-limit"},
+       }) {
+    CAPTURE(arguments);
+    const Outcome outcome = rockmate_command(arguments);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.output.find(part) != std::string::npos);
+  }
+}
+
 TEST_CASE("a plan within the budget is written, simulated and shown") {
   const Folder folder;
   const std::string schedule = folder.file("schedule.json");
