@@ -27,7 +27,6 @@ _LAYERS = (
     _aten.rnn_relu.input,
     _aten.rnn_relu.data,
 )
-_ONEDNN_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _ONEDNN_LSTM = 2  # ideep::rnn_kind::LSTM
 
 _library = torch.library.Library("rockmate", "FRAGMENT")
@@ -144,10 +143,19 @@ def _runs_in_onednn(input: Tensor, hx: list[Tensor], params: list[Tensor]) -> bo
         torch._C._has_mkldnn
         and torch._C._get_mkldnn_enabled()
         and all(tensor.device.type == "cpu" for tensor in (input, *hx, *params))
-        and input.dtype in _ONEDNN_DTYPES
+        and _has_onednn_kernel(input.dtype)
         and input.numel() != 0
         and not has_projections
     )
+
+
+def _has_onednn_kernel(dtype: torch.dtype) -> bool:
+    """Some types only on processors that have instructions for them."""
+    if dtype is torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if dtype is torch.float16:
+        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
+    return dtype is torch.float32
 
 
 def _onednn_lstm(
