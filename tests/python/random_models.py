@@ -367,6 +367,7 @@ class Training:
     plans: list[Any]
     # Whether the gradients are those that the plan counts on, of all outputs that have one, and held by nobody else.
     as_planned: bool = False
+    buffer_bytes: int = 0
 
     @property
     def plan(self) -> Any:
@@ -456,6 +457,7 @@ def train(text: str, wrap: Callable[[nn.Module, dict[str, Any]], nn.Module] | No
                 parameter.grad = None
     if wrap is not None:
         training.plans = model.plans
+        training.buffer_bytes = sum(buffer.nbytes for buffer in model.buffers())
     return training
 
 
@@ -535,7 +537,8 @@ def _compare(plain: Training, ours: Training, budget: str) -> None:
     if isinstance(plan, PiecesPlan):
         return
     if ours.as_planned and not any("_gradients" in op.target for op in plan.graph.ops):
-        if peak != plan.peak_bytes:
+        # New contents of buffers are counted to the end of the step in some models, and are gone before.
+        if not plan.peak_bytes - ours.buffer_bytes <= peak <= plan.peak_bytes:
             raise Failure("peak", budget, f"the peaks are {ours.peaks} bytes, {plan.peak_bytes} were predicted")
         return
     allowed = plan.peak_bytes + _states_for_other_gradients(plan)
