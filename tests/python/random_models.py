@@ -438,7 +438,9 @@ def train(text: str, wrap: Callable[[nn.Module, dict[str, Any]], nn.Module] | No
 
         peak = measure_peak(run, exclude_grads_of=model)
         differentiable = [i for i, tensor in enumerate(outputs) if tensor.requires_grad]
-        training.as_planned = namespace["GIVEN"] == differentiable and (not gradients or namespace["HANDED_OVER"])
+        training.as_planned = namespace["GIVEN"] == differentiable and (not gradients or namespace.get("HANDED_OVER", False))
+        # The gradient of an input that is a view is added to that of its base: nobody holds it, as the plan counts.
+        training.as_planned &= all(value.is_leaf for value in inputs.values())
         training.peaks.append(peak.activation_bytes)
         results: dict[str, Any] = {f"output {i}": _state(tensor) for i, tensor in enumerate(outputs)}
         results |= {f"gradient of {n}": p.grad if p.grad is None else _state(p.grad) for n, p in model.named_parameters()}
