@@ -5,10 +5,14 @@ oneDNN's kernel without the workspace that its backward pass reads, and others m
 Here the layers are traced through their own C++ code instead; for the one that hides behind a check of real memory, oneDNN's
 LSTM, the few lines around its kernel are written out. That kernel makes its workspace only where gradients are enabled, which
 they are not inside of a compiled step: it is called as an op of our own that enables them.
+
+A GRU on the CPU is written out, too. Its code changes gates in place that are columns of a matrix; traced, each result would be
+a dense tensor, and an exponential of another layout rounds otherwise: vectorized where the former is not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,7 +24,6 @@ from rockmate.shared_change import PythonKernels, SharedChange, put_kernels_back
 _aten = torch.ops.aten
 _LAYERS = (
     _aten.lstm.data,
-    _aten.gru.input,
     _aten.gru.data,
     _aten.rnn_tanh.input,
     _aten.rnn_tanh.data,
@@ -109,9 +112,14 @@ torch.library.register_autograd("rockmate::onednn_lstm_layer", _layer_backward, 
 
 
 def _install() -> PythonKernels:
-    taken = take_traced_kernels((*_LAYERS, _aten.lstm.input))
-    for key in taken[_aten.lstm.input]:
-        _aten.lstm.input.py_kernels[key] = _lstm
+    written_out: dict[Any, Callable[..., Any]] = {
+        _aten.lstm.input: _lstm,
+        _aten.gru.input: _gru,
+        _aten.gru_cell.default: _gru_cell,
+    }
+    taken = take_traced_kernels((*_LAYERS, *written_out))
+    for op, kernel in written_out.items():
+        op.py_kernels[DispatchKey.CompositeImplicitAutograd] = kernel
     return taken
 
 
@@ -208,3 +216,66 @@ def _onednn_lstm(
             layer_input = torch.dropout(layer_input, dropout, True)
     output = layer_input.transpose(0, 1) if batch_first else layer_input
     return output, torch.stack(last_hidden), torch.stack(last_cell)
+
+
+def _gru(
+    input: Tensor,
+    hx: Tensor,
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]:
+    """Mirrors ``gru`` and the layers that it goes through in ATen's ``native/RNN.cpp``."""
+    if input.device.type != "cpu":
+        arguments = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+        return _aten.gru.input._op_dk(DispatchKey.CompositeImplicitAutograd, *arguments)  # type: ignore[no-any-return]
+    if batch_first:
+        input = input.transpose(0, 1)
+    hidden = hx.unbind(0)
+    directions = 2 if bidirectional else 1
+    per_layer = 4 if has_biases else 2
+    last: list[Tensor] = []
+    layer_input = input
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            index = layer * directions + direction
+            w_ih, w_hh, *biases = params[index * per_layer : (index + 1) * per_layer]
+            b_ih, b_hh = biases or (None, None)
+            steps = torch.nn.functional.linear(layer_input, w_ih, b_ih).unbind(0)
+            state, states = hidden[index], []
+            for step in reversed(steps) if direction else steps:
+                state = _next_state(step, state, w_hh, b_hh)
+                states.append(state)
+            outputs.append(torch.stack(states[::-1] if direction else states, 0))
+            last.append(state)
+        layer_input = outputs[0] if directions == 1 else torch.cat(outputs, -1)
+        if dropout != 0 and train and layer < num_layers - 1:
+            layer_input = torch.dropout(layer_input, dropout, True)
+    output = layer_input.transpose(0, 1) if batch_first else layer_input
+    return output, torch.stack(last, 0)
+
+
+def _gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    if input.device.type != "cpu":
+        arguments = (input, hx, w_ih, w_hh, b_ih, b_hh)
+        return _aten.gru_cell.default._op_dk(DispatchKey.CompositeImplicitAutograd, *arguments)  # type: ignore[no-any-return]
+    return _next_state(torch.nn.functional.linear(input, w_ih, b_ih), hx, w_hh, b_hh)
+
+
+def _next_state(from_input: Tensor, state: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Mirrors ``GRUCell`` there, but adds to both gates at once: the sigmoid of each still reads columns of a matrix."""
+    from_state = torch.nn.functional.linear(state, weight, bias)
+    size = from_state.shape[1] // 3
+    to_gates, to_new = torch.unsafe_split_with_sizes(from_input, (2 * size, size), 1)
+    gates, new = torch.unsafe_split_with_sizes(from_state, (2 * size, size), 1)
+    reset, update = torch.unsafe_chunk(gates + to_gates, 2, 1)
+    reset, update = reset.sigmoid(), update.sigmoid()
+    candidate = (to_new + new * reset).tanh()
+    return (state - candidate) * update + candidate

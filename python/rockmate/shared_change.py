@@ -62,6 +62,9 @@ def take_traced_kernels(ops: Iterable[OpOverload]) -> PythonKernels:
 
 
 def put_kernels_back(taken: PythonKernels) -> None:
+    """Instead of any that were put in their place."""
     for op, kernels in taken.items():
+        for key in _TRACED_KEYS:
+            op.py_kernels.pop(key, None)
         op.py_kernels.update(kernels)
         op._dispatch_cache.clear()

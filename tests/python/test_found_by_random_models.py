@@ -191,6 +191,21 @@ FOUND: dict[str, dict[str, Any]] = {
         "inputs": ["v0 = torch.randn(4, 2, 3, dtype=DTYPE)"],
         "dtype": "float64",
     },
+    # A GRU changes its gates in place, columns of a matrix; traced, they were dense, and exponentials rounded otherwise.
+    "GRU of few units": {
+        "init": ["self.a = nn.GRU(5, 4, num_layers=2, bidirectional=True)"],
+        "body": ["v1, v2 = self.a(v0)", "return v1.sin().sum() + v2.exp().sum()"],
+        "inputs": ["v0 = torch.randn(6, 7, 5, dtype=DTYPE)"],
+    },
+    "GRU cell of few units": {
+        "init": ["self.a = nn.GRUCell(5, 4)"],
+        "body": [
+            "v1 = v0.new_zeros(7, 4)",
+            "for t in range(6):\n    v1 = self.a(v0[t], v1)",
+            "return v1.exp().sum()",
+        ],
+        "inputs": ["v0 = torch.randn(6, 7, 5, dtype=DTYPE)"],
+    },
     # In pieces, the copy of a gradient to the strides of a transposed input was taken for the sum of two.
     "transposed input that several pieces read": {
         "init": ["self.a = nn.Linear(8, 6)", "self.b = nn.Linear(8, 3)"],
