@@ -14,6 +14,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
+from rockmate.attached_inputs import gradients_unplanned, hide_gradients, show_gradients
 from rockmate.capture import Capture, import_joint_graph
 from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.fallback import held_for_others
@@ -90,6 +91,7 @@ class StepPlan:
         self._module: fx.GraphModule | None = None
         self._joint: JointGraph | None = None
         self._emitted: EmittedGraphs | None = None
+        self._unplanned: list[int] = []  # inputs that get a gradient only when one comes that is not expected
         self._num_tangents = 0
         self._num_mutated_inputs = 0
         self._primal_parameters: set[int] = set()
@@ -139,6 +141,8 @@ class StepPlan:
         start = time.perf_counter()
         self._emitted = emit(joint, capture.storage_of, schedule.actions, schedule.forward_end, descs, full)
         forward = _make_graph_module(joint_module, self._emitted.forward)
+        self._unplanned = gradients_unplanned(joint.backward_outputs, full.backward_outputs)
+        show_gradients(self._emitted.backward, self._unplanned)
         backward = _make_graph_module(joint_module, self._emitted.backward)
         forward.meta["rockmate"] = backward.meta["rockmate"] = self
         stages["emit"] = time.perf_counter() - start
@@ -190,6 +194,7 @@ class StepPlan:
     def backward_program(self, planned: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         """The callable that AOTAutograd runs as the backward pass: picks the program for the tangents that arrived."""
         assert self.expected is not None
+        hide_gradients(planned, self._unplanned)
         if self.compiler == "native":
             self._backward[self.expected] = lower(planned)
         else:
