@@ -1,9 +1,9 @@
 """Keep inputs attached whose gradients the plan does not expect.
 
 AOTAutograd detaches an input that is no leaf when the planned backward graph gives ``None`` for its gradient, whatever
-gradients come later (``_compute_indices_of_inps_to_detach``). The gradient of an output that is not planned for would never get through
-to what comes before the input, silently. So the backward graph that it is shown gives something for each such input; what is
-compiled gives ``None``.
+gradients come later (``_compute_indices_of_inps_to_detach``). The gradient of an output that is not planned for would never
+get through to what comes before the input, silently. So the backward graph that it is shown gives something for each such
+input; what is compiled gives ``None``.
 """
 
 from __future__ import annotations
