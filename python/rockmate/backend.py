@@ -16,6 +16,7 @@ from torch import fx
 from torch._functorch._aot_autograd.schemas import MemoryFormatMeta, PlainTensorMeta
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from rockmate.aliased_outputs import separate_outputs, tied
@@ -205,7 +206,7 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
 
 def _tracing_context() -> AbstractContextManager[Any]:
     """Dynamo's, or one of our own when a graph is compiled after Dynamo has given it: it is where the settings below go."""
-    return nullcontext() if TracingContext.try_get() is not None else tracing(TracingContext(None))
+    return nullcontext() if TracingContext.try_get() is not None else tracing(TracingContext(FakeTensorMode(shape_env=None)))
 
 
 def _has_symbolic_size(arg: Any) -> bool:
