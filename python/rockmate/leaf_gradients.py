@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._functorch._aot_autograd.descriptors import ForwardTokenAOTInput
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 from rockmate.joint import tensor_leaves
@@ -29,7 +30,9 @@ def copy_where_engine_would(joint: fx.Graph, num_forward_outputs: int, leaves: C
     output = joint.output_node()
     results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
     placeholders = joint.find_nodes(op="placeholder")
-    inputs = [node for node in placeholders if "tangents" not in str(node.target)]
+    # A token that orders effects, such as assertions, is an input without a gradient.
+    tokens = [node for node in placeholders if isinstance(node.meta.get("desc"), ForwardTokenAOTInput)]
+    inputs = [node for node in placeholders if "tangents" not in str(node.target) and node not in tokens]
     held_elsewhere = _storages_before_backward(joint, [node for node in placeholders if "tangents" in str(node.target)])
     with joint.inserting_before(output):
         for number, node in enumerate(inputs):
