@@ -232,9 +232,11 @@ class Writer:
             self._run(text)
         self.namespace["self"].to(self.namespace["DTYPE"])
         self._run(line)
+        outputs = [names["y"]] if code.outputs == 1 else [names[f"y{i}"] for i in range(code.outputs)]
+        if not all(isinstance(self.namespace[name], Tensor) for name in outputs):
+            raise Unfit("a module gives more than one tensor")
         self.init += init
         self.forward.append(line)
-        outputs = [names["y"]] if code.outputs == 1 else [names[f"y{i}"] for i in range(code.outputs)]
         for i, name in enumerate(outputs):
             if self.namespace[name].numel() > 4096 or self.namespace[name].numel() == 0:
                 raise Unfit("too big, or empty")

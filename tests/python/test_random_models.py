@@ -12,7 +12,7 @@ from __future__ import annotations
 import pytest
 import random_models
 
-SHORT = range(100)
+SHORT = range(120)
 LONG = range(1000, 4000)
 
 
