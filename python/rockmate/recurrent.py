@@ -277,5 +277,5 @@ def _next_state(from_input: Tensor, state: Tensor, weight: Tensor, bias: Tensor 
     gates, new = torch.unsafe_split_with_sizes(from_state, (2 * size, size), 1)
     reset, update = torch.unsafe_chunk(gates + to_gates, 2, 1)
     reset, update = reset.sigmoid(), update.sigmoid()
-    candidate = (to_new + new * reset).tanh()
+    candidate = (to_new + new.mul_(reset)).tanh()  # the copy that is kept of ``new`` is less than the matrix that it is part of
     return (state - candidate) * update + candidate
