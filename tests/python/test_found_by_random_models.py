@@ -243,6 +243,16 @@ FOUND: dict[str, dict[str, Any]] = {
         "body": ["self.s += 0.1", "return (self.a(v0).sin().sum() * self.s).sum() * 0.01"],
         "inputs": ["v0 = torch.randn(2, 40).requires_grad_()"],
     },
+    # The token that orders the inverse's check was taken for an input with a gradient, and the gradients for those of others.
+    "inverse that nobody reads": {
+        "init": ["self.a = nn.TransformerDecoderLayer(2, 2, 4, dropout=0.0, batch_first=True)"],
+        "body": [
+            "v1 = self.a(v0, v0)",
+            "v2 = torch.linalg.inv(v0.mT @ v0 * 0.1 + 2 * torch.eye(2))",
+            "return v1.sin().sum() * 0.1, v1, v0",
+        ],
+        "inputs": ["v0 = torch.randn(4, 3, 2).transpose(0, 1).requires_grad_()"],
+    },
 }
 
 
