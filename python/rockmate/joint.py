@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
+from torch._functorch._aot_autograd.descriptors import ForwardTokenAOTInput, InputMutationAOTOutput
 from torch.utils._pytree import tree_leaves
 
 from rockmate.errors import CaptureError, DataDependentError
@@ -132,6 +132,15 @@ class JointGraph:
         while node.op != "placeholder":
             node = next(arg for arg in node.all_input_nodes if storage in self.storages.get(arg, ()))
         return node
+
+
+def inputs_with_gradients(graph: fx.Graph) -> list[fx.Node]:
+    """The inputs of a joint graph in the order of its gradients: a token that orders effects (assertions) has none."""
+    return [
+        node
+        for node in graph.find_nodes(op="placeholder")
+        if "tangents" not in str(node.target) and not isinstance(node.meta.get("desc"), ForwardTokenAOTInput)
+    ]
 
 
 def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[int, int] | None = None) -> JointGraph:

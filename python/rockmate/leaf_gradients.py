@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd.descriptors import ForwardTokenAOTInput
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from rockmate.joint import tensor_leaves
+from rockmate.joint import inputs_with_gradients, tensor_leaves
 
 COPIED_FOR_ENGINE = "copied_for_engine"  # in the metadata of what the copy is made with
 
@@ -30,12 +29,9 @@ def copy_where_engine_would(joint: fx.Graph, num_forward_outputs: int, leaves: C
     output = joint.output_node()
     results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
     placeholders = joint.find_nodes(op="placeholder")
-    # A token that orders effects, such as assertions, is an input without a gradient.
-    tokens = [node for node in placeholders if isinstance(node.meta.get("desc"), ForwardTokenAOTInput)]
-    inputs = [node for node in placeholders if "tangents" not in str(node.target) and node not in tokens]
     held_elsewhere = _storages_before_backward(joint, [node for node in placeholders if "tangents" in str(node.target)])
     with joint.inserting_before(output):
-        for number, node in enumerate(inputs):
+        for number, node in enumerate(inputs_with_gradients(joint)):
             position = num_forward_outputs + number
             gradient = results[position] if position < len(results) else None
             if not isinstance(gradient, fx.Node) or not isinstance(value := gradient.meta.get("val"), torch.Tensor):

@@ -23,6 +23,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.utils._pytree import tree_leaves
 
+from rockmate.joint import inputs_with_gradients
 from rockmate.leaf_gradients import COPIED_FOR_ENGINE
 
 MOST_TERMS = 16
@@ -111,9 +112,8 @@ def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence
 
 
 def _places_of_inputs(graph: fx.Graph) -> dict[int, int]:
-    """For each input of the Dynamo graph its place among the inputs of the joint graph."""
-    primals = [node for node in graph.find_nodes(op="placeholder") if "tangents" not in str(node.target)]
-    descs = [node.meta.get("desc") for node in primals]
+    """For each input of the Dynamo graph the place of its gradient among those of the joint graph."""
+    descs = [node.meta.get("desc") for node in inputs_with_gradients(graph)]
     return {desc.idx: place for place, desc in enumerate(descs) if isinstance(desc, PlainAOTInput)}
 
 

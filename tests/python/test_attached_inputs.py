@@ -1,4 +1,4 @@
-"""Gradients that only an unexpected output sends through an input that is computed outside."""
+"""Gradients reach the inputs that they belong to: of outputs that are not expected, and beside tokens of effects."""
 
 from __future__ import annotations
 
@@ -74,3 +74,26 @@ def test_an_input_computed_outside_that_the_loss_does_not_read() -> None:
         loss.backward()
         x.grad = None
         model.zero_grad()
+
+
+class WithToken(nn.Module):
+    """The second piece asserts something (that a matrix can be inverted): its graph has one input more than it has gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        torch._dynamo.graph_break()
+        inverse = torch.linalg.inv(x.mT @ x * 0.1 + 2 * torch.eye(3))
+        return (h.sin() * h.cos() + self.second(h) + self.second(h * 2)).sum() + (h @ inverse).sum()
+
+
+def test_terms_of_gradients_beside_a_token() -> None:
+    torch.manual_seed(0)
+    plain = WithToken()
+    model = rockmate.Rockmate(copy.deepcopy(plain), "100%")
+    x = torch.randn(3, 3)  # all gradients of one shape: nothing but the values would tell a wrong place
+    for _ in range(3):
+        _assert_equal(_gradients([model(x)], list(model.parameters())), _gradients([plain(x)], list(plain.parameters())))
