@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry
 from rockmate import _planner
 from rockmate.errors import CaptureError
 from rockmate.fallback import Lacking
-from rockmate.joint import JointGraph, describe, inputs_with_gradients, is_random, module_of, tensor_leaves
+from rockmate.joint import JointGraph, describe, is_random, module_of, tensor_leaves
 
 # What torch.get_rng_state() returns for the CPU generator. Other devices keep their state on the host.
 CPU_RNG_STATE_BYTES = 5056
@@ -187,14 +187,13 @@ def _mark_outputs(
         elif value["retention"] == "last_use":
             value["retention"] = "forward_end"
     parameter_gradients: dict[int, bool] = {}
-    parameter_nodes = {joint.primals[index] for index in parameters}
-    is_of_parameter = [node in parameter_nodes for node in inputs_with_gradients(joint.graph)]
+    of_parameters = joint.gradient_places(parameters)
     for index, node in enumerate(joint.backward_outputs):
         if (value := value_of(node)) is None:
             continue
         value["retention"] = "step_end"
         key = id(value)
-        parameter_gradients[key] = parameter_gradients.get(key, True) and index < len(is_of_parameter) and is_of_parameter[index]
+        parameter_gradients[key] = parameter_gradients.get(key, True) and index in of_parameters
     for value in values:
         if value["kind"] == "gradient" and parameter_gradients.get(id(value)):
             value["kind"] = "parameter_gradient"

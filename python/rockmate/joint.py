@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,6 +132,11 @@ class JointGraph:
         while node.op != "placeholder":
             node = next(arg for arg in node.all_input_nodes if storage in self.storages.get(arg, ()))
         return node
+
+    def gradient_places(self, primals: Collection[int]) -> set[int]:
+        """Where the gradients of the inputs with these numbers are among ``backward_outputs``."""
+        wanted = {self.primals[number] for number in primals}
+        return {place for place, node in enumerate(inputs_with_gradients(self.graph)) if node in wanted}
 
 
 def inputs_with_gradients(graph: fx.Graph) -> list[fx.Node]:

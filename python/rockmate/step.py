@@ -20,7 +20,7 @@ from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.fallback import held_for_others
 from rockmate.inductor import compile_with_inductor
 from rockmate.input_views import tell_of_other_sums
-from rockmate.joint import JointGraph, inputs_with_gradients, read_joint_graph
+from rockmate.joint import JointGraph, read_joint_graph
 from rockmate.leaf_gradients import copy_where_engine_would
 from rockmate.lower import boxed, lower
 from rockmate.measured_step import MeasuredStep
@@ -188,9 +188,7 @@ class StepPlan:
         if self.plan is None or self._on_measured is None:
             return run
         on_peak = partial(self._on_measured, self.plan)
-        parameter_nodes = {self._joint.primals[index] for index in self._primal_parameters}
-        inputs_of_gradients = inputs_with_gradients(self._joint.graph)
-        places = [place for place, node in enumerate(inputs_of_gradients) if node in parameter_nodes]
+        places = self._joint.gradient_places(self._primal_parameters)
         self._measured = MeasuredStep(self._num_mutated_inputs, self._num_tangents, places, on_peak)
         return self._measured.forward(run)
 

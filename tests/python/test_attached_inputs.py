@@ -77,7 +77,7 @@ def test_an_input_computed_outside_that_the_loss_does_not_read() -> None:
 
 
 class WithToken(nn.Module):
-    """The second piece asserts something (that a matrix can be inverted): its graph has one input more than it has gradients."""
+    """The second piece asserts that a matrix can be inverted: its graph has one input more than gradients."""
 
     def __init__(self) -> None:
         super().__init__()
