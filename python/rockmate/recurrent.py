@@ -178,44 +178,56 @@ def _onednn_lstm(
     batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Mirrors ``mkldnn_rnn`` in ATen's ``native/mkldnn/RNN.cpp``: one call of the kernel for each layer and direction."""
-    if batch_first:
-        input = input.transpose(0, 1)
-    input = input.contiguous()
+    layer_input = (input.transpose(0, 1) if batch_first else input).contiguous()
     hidden, cell = hx[0].contiguous(), hx[1].contiguous()
-    hidden_size = hidden.size(2)
-    directions = 2 if bidirectional else 1
-    per_layer = 4 if has_biases else 2
     last_hidden: list[Tensor] = []
     last_cell: list[Tensor] = []
-    layer_input = input
+
+    def run_layer(layer_input: Tensor, index: int, weights: list[Tensor], is_reverse: bool) -> Tensor:
+        if not has_biases:
+            weights = [*weights, torch.zeros_like(weights[0]), torch.zeros_like(weights[1])]  # not looked at
+        output, hidden_state, cell_state, *_ = torch.ops.rockmate.onednn_lstm_layer.default(
+            layer_input,
+            *weights,
+            hidden[index],
+            cell[index],
+            is_reverse,
+            hidden.size(2),
+            num_layers,
+            has_biases,
+            bidirectional,
+            batch_first,
+            train,
+        )
+        last_hidden.append(hidden_state)
+        last_cell.append(cell_state)
+        return output  # type: ignore[no-any-return]
+
+    output = _through_layers(run_layer, layer_input, params, has_biases, num_layers, dropout if train else 0, bidirectional)
+    return output.transpose(0, 1) if batch_first else output, torch.stack(last_hidden), torch.stack(last_cell)
+
+
+def _through_layers(
+    run_layer: Callable[[Tensor, int, list[Tensor], bool], Tensor],
+    layer_input: Tensor,
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+) -> Tensor:
+    """The output of the last layer. Each layer and direction is run with its input, number, weights and whether in reverse."""
+    directions = 2 if bidirectional else 1
+    per_layer = 4 if has_biases else 2
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             index = layer * directions + direction
-            weights = params[index * per_layer : (index + 1) * per_layer]
-            if not has_biases:
-                weights = [*weights, torch.zeros_like(weights[0]), torch.zeros_like(weights[1])]  # not looked at
-            result = torch.ops.rockmate.onednn_lstm_layer.default(
-                layer_input,
-                *weights,
-                hidden[index],
-                cell[index],
-                direction > 0,
-                hidden_size,
-                num_layers,
-                has_biases,
-                bidirectional,
-                batch_first,
-                train,
-            )
-            outputs.append(result[0])
-            last_hidden.append(result[1])
-            last_cell.append(result[2])
+            outputs.append(run_layer(layer_input, index, params[index * per_layer : (index + 1) * per_layer], direction > 0))
         layer_input = outputs[0] if directions == 1 else torch.cat(outputs, -1)
-        if dropout != 0 and train and layer < num_layers - 1:
+        if dropout != 0 and layer < num_layers - 1:
             layer_input = torch.dropout(layer_input, dropout, True)
-    output = layer_input.transpose(0, 1) if batch_first else layer_input
-    return output, torch.stack(last_hidden), torch.stack(last_cell)
+    return layer_input
 
 
 def _gru(
@@ -233,31 +245,23 @@ def _gru(
     if input.device.type != "cpu":
         arguments = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
         return _aten.gru.input._op_dk(DispatchKey.CompositeImplicitAutograd, *arguments)  # type: ignore[no-any-return]
-    if batch_first:
-        input = input.transpose(0, 1)
     hidden = hx.unbind(0)
-    directions = 2 if bidirectional else 1
-    per_layer = 4 if has_biases else 2
     last: list[Tensor] = []
-    layer_input = input
-    for layer in range(num_layers):
-        outputs = []
-        for direction in range(directions):
-            index = layer * directions + direction
-            w_ih, w_hh, *biases = params[index * per_layer : (index + 1) * per_layer]
-            b_ih, b_hh = biases or (None, None)
-            steps = torch.nn.functional.linear(layer_input, w_ih, b_ih).unbind(0)
-            state, states = hidden[index], []
-            for step in reversed(steps) if direction else steps:
-                state = _next_state(step, state, w_hh, b_hh)
-                states.append(state)
-            outputs.append(torch.stack(states[::-1] if direction else states, 0))
-            last.append(state)
-        layer_input = outputs[0] if directions == 1 else torch.cat(outputs, -1)
-        if dropout != 0 and train and layer < num_layers - 1:
-            layer_input = torch.dropout(layer_input, dropout, True)
-    output = layer_input.transpose(0, 1) if batch_first else layer_input
-    return output, torch.stack(last, 0)
+
+    def run_layer(layer_input: Tensor, index: int, weights: list[Tensor], is_reverse: bool) -> Tensor:
+        w_ih, w_hh, *biases = weights
+        b_ih, b_hh = biases or (None, None)
+        steps = torch.nn.functional.linear(layer_input, w_ih, b_ih).unbind(0)
+        state, states = hidden[index], []
+        for step in reversed(steps) if is_reverse else steps:
+            state = _next_state(step, state, w_hh, b_hh)
+            states.append(state)
+        last.append(state)
+        return torch.stack(states[::-1] if is_reverse else states, 0)
+
+    layer_input = input.transpose(0, 1) if batch_first else input
+    output = _through_layers(run_layer, layer_input, params, has_biases, num_layers, dropout if train else 0, bidirectional)
+    return output.transpose(0, 1) if batch_first else output, torch.stack(last, 0)
 
 
 def _gru_cell(
