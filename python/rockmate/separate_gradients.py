@@ -39,7 +39,7 @@ def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.
     repeated: list[int] = []
     for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
         if isinstance(value, torch.Tensor) and value.requires_grad:
-            repeated += [index] * (min(_most_terms(node, value), _limit(value)) - 1)
+            repeated += [index] * (min(_most_terms(node, value), _limit(node, value)) - 1)
     if not repeated:
         return gm, repeated
     graph = fx.Graph()
@@ -58,11 +58,15 @@ def summed_beforehand(gm: fx.GraphModule, inputs: Sequence[Any]) -> frozenset[in
     return frozenset(
         index
         for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True))
-        if isinstance(value, torch.Tensor) and value.requires_grad and _most_terms(node, value) > _limit(value)
+        if isinstance(value, torch.Tensor) and value.requires_grad and _most_terms(node, value) > _limit(node, value)
     )
 
 
-def _limit(value: torch.Tensor) -> int:
+def _limit(node: fx.Node, value: torch.Tensor) -> int:
+    """How many terms are handed on by themselves. An input that the graph writes into can't be given more than once."""
+    traced = node.meta.get("example_value")
+    if isinstance(traced, torch.Tensor) and traced._version > 0:
+        return 1
     return MOST_TERMS_OF_PARAMETERS if isinstance(value, torch.nn.Parameter) else MOST_TERMS
 
 

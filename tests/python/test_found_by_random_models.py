@@ -253,6 +253,17 @@ FOUND: dict[str, dict[str, Any]] = {
         ],
         "inputs": ["v0 = torch.randn(4, 3, 2).transpose(0, 1).requires_grad_()"],
     },
+    # A piece took the weight that it writes into several times, for the terms of its gradient: its outputs got mixed up.
+    "weight clamped in a piece": {
+        "init": ["self.a = nn.Linear(3, 2)", "self.b = nn.BatchNorm2d(4)"],
+        "body": [
+            "with torch.no_grad():\n    self.a.weight.clamp_(-0.2, 0.2)",
+            "v1 = self.a(v0)",
+            "v2 = v1 * (0.5 + random.random())",
+            "return self.b(v1).square().mean() + v1.sin().sum() + v2.square().mean()",
+        ],
+        "inputs": ["v0 = torch.randn(1, 4, 1, 3)"],
+    },
 }
 
 
