@@ -542,7 +542,8 @@ def data_dependent(pick: Pick, x: Value) -> Code | None:
     a = pick.choice(["x", "x.relu()", "x.clamp(-0.5, 0.5)", "x.round()", "x.sin() + 2"] + (["x.tril()"] if x.dim == 2 else []))
     texts = [f"a.prod({axis}, keepdim={keep})", f"a.cumprod({axis})", f"(a * 1).cumprod_({axis})", "x * a.prod()"]
     texts += [f"x + a.{name}()" for name in ("max", "min", "median", "nanmedian", "amax")]
-    texts += [f"a.{name}({axis}, keepdim={keep})[0]" for name in ("min", "nanmedian", "mode")]
+    # PyTorch's median over a dimension that was expanded reads memory that is not the tensor's: never the same twice.
+    texts += [f"a.{name}({axis}, keepdim={keep})[0]" for name in ("min", "contiguous().nanmedian", "mode")]
     texts += [f"a.kthvalue(1, {axis})[0]", f"torch.aminmax(a, dim={axis})[1]", f"a.cummin({axis})[0]", "x - a.aminmax()[0]"]
     texts += [f"a.quantile(0.4, {axis})"] if x.tensor.dtype is not torch.bfloat16 else []
     texts += [f"F.normalize(a, dim={axis})", f"a.renorm(2, {axis}, 0.7)", f"a.norm(float('inf'), {axis})", "x * a.norm()"]
@@ -822,7 +823,8 @@ def reduce(pick: Pick, x: Value) -> Code | None:
     names = ["mean", "sum", "amax", "logsumexp", "norm"] + (["var", "std"] if x.shape[axis] > 1 else [])
     name = pick.choice(names)
     where = f"dim={axis}, keepdim={keep}"
-    texts = [f"y = x.{name}({where})"] * 2 + [f"y = x.{pick.choice(['max', 'min', 'median'])}({axis}).values", "y = x.mean()"]
+    ordered = pick.choice(["max", "min", "contiguous().median"])  # see data_dependent
+    texts = [f"y = x.{name}({where})"] * 2 + [f"y = x.{ordered}({axis}).values", "y = x.mean()"]
     return Code(pick.choice(texts))
 
 
