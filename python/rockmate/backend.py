@@ -25,6 +25,7 @@ from rockmate.checks import check_dynamo_graph
 from rockmate.decompositions import DECOMPOSITIONS, keep_addcdiv_whole, restore_fused_arithmetic, spell_out_draws
 from rockmate.eager_backward import eager_backward
 from rockmate.eager_kernels import eager_kernels
+from rockmate.in_place_strides import kept_strides
 from rockmate.inductor import check_inductor, compile_with_inductor
 from rockmate.lower import lower
 from rockmate.lower_plans import LowerPlans, Trial
@@ -188,6 +189,7 @@ def _compile(gm: fx.GraphModule, inputs: Sequence[Any], step: StepPlan) -> Calla
         eager_backward(),
         separate_outputs(),
         recurrent_layers(),
+        kept_strides(),
         _use_lazy_graph_module(True),  # none of the graphs is run as Python code, so none is written out as such
         torch._functorch.config.patch(donated_buffer=False, force_non_lazy_backward_lowering=True),
         torch._inductor.config.patch(fallback_random=True),

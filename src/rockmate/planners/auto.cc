@@ -23,7 +23,8 @@ constexpr int kMaxAnnealed = 20'000;                  // ops; the time of a tria
 constexpr double kAnnealShare = 0.8;                  // of the time for polishing, where the graph has no chain
 constexpr double kAnnealShareChain = 0.2;             // where it has one
 constexpr double kMostAnnealed = 60;                  // seconds
-constexpr double kDescentShare = 0.7;                 // of the time left, at most
+constexpr double kDescentShare = 0.4;                 // of the time left after the curve, at most
+constexpr double kLastShare = 0.1;                    // of the time left, for the other planners after polishing
 constexpr std::int64_t kDescentTrials = 400'000'000;  // of each budget, times ops
 constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
@@ -41,11 +42,15 @@ class Auto {
   PlannerAnswer run() {
     add(plain_);
     if (!is_done()) add_curve();
-    if (!is_done()) add_others();
+    const double left = context_.seconds_left();
+    if (!is_done() && is_loose()) anneal_plain();
+    const bool needs_others = !fits(starts_.front());
+    if (!is_done() && needs_others) add_others();
     least_peak_bytes_ = least_peak();
-    if (!is_done() && !fits(starts_.front())) descend();
-    if (!is_done()) anneal_plain();
+    if (!is_done() && !fits(starts_.front())) descend(kDescentShare * left);
+    if (!is_done() && !is_loose()) anneal_plain();
     if (!is_done()) polish_starts();
+    if (!is_done() && !needs_others && add_others()) polish_starts();
     PlannerAnswer answer;
     answer.note = note_;
     answer.least_peak_bytes = least_peak_bytes_;
@@ -64,6 +69,9 @@ class Auto {
   }
 
   bool fits(const Plan& plan) const { return plan.peak_bytes <= budget_bytes_; }
+
+  // No chain, or a small graph: the order of ops decides, and annealing from the plain order is what finds it.
+  bool is_loose() const { return !has_chain_ || graph_.num_ops() < kSmall; }
 
   Bytes least_peak() const {
     Bytes least = curve_least_bytes_ > 0 ? curve_least_bytes_ : starts_.front().peak_bytes;
@@ -112,29 +120,32 @@ class Auto {
     }
   }
 
-  void add_others() {
+  // True when one of them has the best so far.
+  bool add_others() {
+    std::atomic<bool> improved{false};
     std::vector<std::function<void()>> tasks;
     for (const PlannerEntry& planner : planners()) {
       if (!planner.is_quick) continue;
-      tasks.push_back([this, &planner] {
+      tasks.push_back([this, &planner, &improved] {
         PlannerOptions options = context_.options();
         options.on_progress = {};
         options.threads = 1;
         const double limit = graph_.num_ops() < kSmall ? 3 * kOthersSeconds : kOthersSeconds;
         options.time_limit_s = std::max(std::min(limit, context_.seconds_left() / 4), 1e-3);
         const PlannerResult result = run_planner(planner, graph_, budget_bytes_, PlannerContext(options, &stop_));
-        if (result.plan) add(*result.plan);
+        if (result.plan && add(*result.plan)) improved = true;
       });
     }
     run_all("other planners", tasks);
+    return improved;
   }
 
   // From the plain order straight to the budget, in whatever order of ops: what no plan along a chain, and no descent that
   // keeps the order, comes to.
   void anneal_plain() {
-    const double share = has_chain_ && graph_.num_ops() >= kSmall ? kAnnealShareChain : kAnnealShare;
+    const double share = is_loose() ? kAnnealShare : kAnnealShareChain;
     const double seconds = std::min(polish_seconds() * share, kMostAnnealed);
-    if (graph_.num_ops() > kMaxAnnealed || seconds <= 0) return;
+    if (graph_.num_ops() > kMaxAnnealed || seconds <= 0 || !std::isfinite(bound_us_)) return;
     const int count = num_threads(context_.options().threads);
     std::vector<std::function<void()>> tasks;
     for (int i = 0; i < count; ++i) {
@@ -153,9 +164,9 @@ class Auto {
 
   // How low the peak can be brought at all. Neither the starts nor the amount of work depend on the budget, and time cuts it
   // short only as a last resort, so that the least budget named is met when asked. Ends where the budget is met.
-  void descend() {
+  void descend(double seconds) {
     const Bytes floor_bytes = peak_floor(graph_);
-    const PlannerContext time = context_.within(kDescentShare * context_.seconds_left());
+    const PlannerContext time = context_.within(seconds);
     std::vector<std::function<void()>> tasks;
     if (graph_.num_ops() <= kMaxAnnealed) {
       for (std::uint64_t seed : {4, 5}) tasks.push_back([&, seed] { annealed_descent(floor_bytes, seed, time); });
@@ -198,7 +209,7 @@ class Auto {
   double polish_seconds() const {
     const double wanted = context_.options().polish_s;
     const double usual = 2 + std::max<double>(graph_.num_ops() - 2000, 0) / 1000;
-    return std::min(wanted >= 0 ? wanted : usual, context_.seconds_left() - 0.2);
+    return std::min(wanted >= 0 ? wanted : usual, (1 - kLastShare) * context_.seconds_left() - 0.1);
   }
 
   void polish_starts() {
