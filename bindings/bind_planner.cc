@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rockmate/planner/planner.h"
+#include "rockmate/planner/polish_plan.h"
 
 namespace py = pybind11;
 
@@ -29,16 +30,29 @@ class PythonProgress {
   py::object on_progress_;
 };
 
-PlanCurve plan_from_python(const TrainingGraph& graph, PlannerOptions options, py::object on_progress) {
+// Runs `work` with options that tell Python of the progress, while other Python threads go on.
+template <typename Work>
+auto watched_from_python(PlannerOptions options, py::object on_progress, const Work& work) {
   PythonProgress progress(std::move(on_progress));
   options.on_progress = std::ref(progress);
   try {
     const py::gil_scoped_release no_gil;
-    return plan_curve(graph, options);
+    return work(options);
   } catch (const Interrupted&) {
     PyErr_SetString(PyExc_KeyboardInterrupt, "planning was stopped");
     throw py::error_already_set();
   }
+}
+
+PlanCurve plan_from_python(const TrainingGraph& graph, const PlannerOptions& options, py::object on_progress) {
+  return watched_from_python(options, std::move(on_progress),
+                             [&](const PlannerOptions& its) { return plan_curve(graph, its); });
+}
+
+Plan polish_from_python(const TrainingGraph& graph, const PlanCurve& curve, Bytes budget_bytes, const PlannerOptions& options,
+                        py::object on_progress) {
+  return watched_from_python(options, std::move(on_progress),
+                             [&](const PlannerOptions& its) { return polished_plan(graph, curve, budget_bytes, its); });
 }
 
 std::vector<std::pair<std::string, double>> stage_pairs(const PlanCurve& curve) {
@@ -100,6 +114,9 @@ void bind_planner(py::module_& m) {
   m.def("plan_curve", &plan_from_python, py::arg("graph"), py::arg("options") = PlannerOptions{},
         py::arg("on_progress") = py::none(),
         "Plans for every budget. on_progress(stage, share) is called often; returning False stops with KeyboardInterrupt.");
+  m.def("polished_plan", &polish_from_python, py::arg("graph"), py::arg("curve"), py::arg("budget_bytes"),
+        py::arg("options") = PlannerOptions{}, py::arg("on_progress") = py::none(),
+        "The curve's plan within the budget, or a faster one (src/rockmate/planner/polish_plan.h).");
 }
 
 }  // namespace rockmate

@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,9 +20,17 @@ from rockmate.options import Budget, Options
 from rockmate.piece_options import PieceOption, PieceOptions, piece_options
 from rockmate.plan import CurvePoint, Plan, format_bytes
 
-_CURVES_KEPT = 32
-_curves: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-_curves_lock = threading.Lock()
+@dataclass
+class _Plans:
+    """The plans of a graph: for all budgets, and those that were polished for one."""
+
+    curve: Any
+    polished: dict[int, Any] = field(default_factory=dict)
+
+
+_GRAPHS_KEPT = 32
+_plans: OrderedDict[tuple[Any, ...], _Plans] = OrderedDict()
+_plans_lock = threading.Lock()
 
 
 def plan_capture(
@@ -37,12 +46,12 @@ def plan_capture(
     graph = capture.training_graph
     _set_costs(capture, options, stages)
     start = time.perf_counter()
-    curve = _curve_of(graph, options)
+    plans = _plans_of(graph, options)
+    curve = plans.curve
     stages["plan"] = time.perf_counter() - start
     stages.update({f"plan: {stage}": seconds for stage, seconds in curve.stages})
     budget_bytes = resolve_budget(options.budget, curve.store_all_peak_bytes)
-    chosen = curve.at(budget_bytes)
-    if chosen is None:
+    if curve.at(budget_bytes) is None:
         least = curve.min_budget_bytes
         raise BudgetError(
             f"[budget] {options.budget!r} ({format_bytes(budget_bytes)}) can't be met: the least activation budget that any "
@@ -51,8 +60,10 @@ def plan_capture(
             f"recomputation). Ask for budget={least} or more",
             least,
         )
-    if limit_bytes is not None:
-        chosen = curve.at(min(budget_bytes, limit_bytes)) or chosen
+    limited = budget_bytes if limit_bytes is None else min(budget_bytes, limit_bytes)
+    start = time.perf_counter()
+    chosen = _plan_within(graph, plans, limited if curve.at(limited) is not None else budget_bytes, options)
+    stages["polish"] = time.perf_counter() - start
     return chosen, _user_plan(graph, curve, chosen, budget_bytes, stages, options.compiler)
 
 
@@ -60,7 +71,7 @@ def plan_piece(capture: Capture, options: Options, stages: dict[str, float]) -> 
     """The ways to run a captured piece of a model; see :mod:`rockmate.piece_options`."""
     _set_costs(capture, options, stages)
     start = time.perf_counter()
-    found = piece_options(capture.training_graph, _curve_of(capture.training_graph, options))
+    found = piece_options(capture.training_graph, _plans_of(capture.training_graph, options).curve)
     stages["plan"] = time.perf_counter() - start
     return found
 
@@ -97,26 +108,41 @@ def check_budget(budget: Budget) -> None:
     resolve_budget(budget, 1 << 40)
 
 
-def _curve_of(graph: Any, options: Options) -> Any:
+def _plans_of(graph: Any, options: Options) -> _Plans:
     """The plans of a graph, for all budgets. Graphs seen before, at whatever budget, are not planned again."""
     digest = hashlib.sha256(graph.to_json().encode()).hexdigest()
     key = (digest, options.levels, options.memory_steps, options.time_limit_s)
-    with _curves_lock:
-        if key in _curves:
-            _curves.move_to_end(key)
-            return _curves[key]
+    with _plans_lock:
+        if key in _plans:
+            _plans.move_to_end(key)
+            return _plans[key]
+    plans = _Plans(_planner.plan_curve(graph, _settings(options), options.on_progress))
+    with _plans_lock:
+        _plans[key] = plans
+        while len(_plans) > _GRAPHS_KEPT:
+            _plans.popitem(last=False)
+    return plans
+
+
+def _plan_within(graph: Any, plans: _Plans, budget_bytes: int, options: Options) -> Any:
+    """The curve's plan within the budget, polished where the user wants it to be."""
+    if not options.polish:
+        return plans.curve.at(budget_bytes)
+    plan = plans.polished.get(budget_bytes)
+    if plan is None:
+        plan = _planner.polished_plan(graph, plans.curve, budget_bytes, _settings(options), options.on_progress)
+        plans.polished[budget_bytes] = plan
+    return plan
+
+
+def _settings(options: Options) -> Any:
     settings = _planner.PlannerOptions()
     settings.save_levels = settings.peak_levels = options.levels
     settings.memory_steps = options.memory_steps
     settings.threads = options.threads
     settings.time_limit_s = options.time_limit_s
     settings.cache_dir = str(cache_directory() / "blocks") if options.cache else ""
-    curve = _planner.plan_curve(graph, settings, options.on_progress)
-    with _curves_lock:
-        _curves[key] = curve
-        while len(_curves) > _CURVES_KEPT:
-            _curves.popitem(last=False)
-    return curve
+    return settings
 
 
 def plan_of_option(options: PieceOptions, option: PieceOption, budget_bytes: int, compiler: str = "native") -> Plan:

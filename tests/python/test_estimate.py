@@ -67,7 +67,7 @@ def test_estimate_agrees_with_training() -> None:
     for _ in range(2):
         wrapper.zero_grad()
         peak = rockmate.measure_peak(step, exclude_grads_of=model)
-    assert peak.activation_bytes == estimate.curve[0].peak_bytes == least
+    assert peak.activation_bytes == wrapper.plan.peak_bytes <= estimate.curve[0].peak_bytes == least
     parameters = list(model.parameters())  # tied ones are listed once
     buffers = sum(buffer.untyped_storage().nbytes() for buffer in model.buffers())
     assert estimate.parameter_bytes == sum(p.nbytes for p in parameters) + buffers

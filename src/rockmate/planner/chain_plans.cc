@@ -12,6 +12,19 @@
 namespace rockmate {
 namespace {
 
+// Where the time limit is short, each block gets its part of this share of it, half for programs and half for searches.
+constexpr double kBlocksShare = 0.8;
+constexpr double kSearches = 14;           // of a block, usually
+constexpr double kStatesPerSecond = 3e5;   // of a search in a large block
+constexpr std::size_t kLeastStates = 500;  // more than the least that answers a small block
+
+void fit_to_time(double seconds, int num_blocks, BlockSettings& settings) {
+  const double each_s = kBlocksShare / 2 * std::max(seconds, 0.0) / std::max(num_blocks, 1);
+  settings.time_limit_s = std::min(settings.time_limit_s, each_s / settings.max_programs);
+  const double states = each_s / kSearches * kStatesPerSecond;
+  settings.max_states = states < kLeastStates ? kLeastStates : std::min(settings.max_states, static_cast<std::size_t>(states));
+}
+
 // What a forward pass that saves only the output runs.
 BlockOption forward_only(const BlockProblem& problem) {
   BlockProblem forward = problem;
@@ -80,6 +93,7 @@ std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const Planne
   settings.save_levels = is_whole ? 1 : options.save_levels;  // nothing is saved for anybody when there is one block
   settings.peak_levels = options.peak_levels;
   settings.mip_gap = options.mip_gap;
+  fit_to_time(runner.seconds_left() * num_threads(options.threads), count, settings);
   settings.stop = &state.stop;
   settings.pairs_done = &state.done;
   state.total = count * settings.save_levels * settings.peak_levels;

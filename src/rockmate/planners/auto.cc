@@ -18,12 +18,17 @@ namespace {
 constexpr double kOthersSeconds = 0.7;  // for each of the other planners
 constexpr double kCurveShare = 0.4;     // of the time limit, at most, for the curve
 constexpr int kMaxStarts = 3;
-constexpr int kSmall = 300;                           // ops
-constexpr int kMaxAnnealed = 20'000;                  // ops; the time of a trial grows with the length of the sequence
-constexpr double kAnnealShare = 0.8;                  // of the time for polishing, where the graph has no chain
-constexpr double kAnnealShareChain = 0.2;             // where it has one
-constexpr double kMostAnnealed = 60;                  // seconds
-constexpr double kDescentShare = 0.4;                 // of the time left after the curve, at most
+constexpr int kSmall = 300;                // ops
+constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
+constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain ...
+constexpr double kAnnealShareAbove = 0.5;  // ... and nothing meets the budget yet
+constexpr double kAnnealShareChain = 0.4;  // where it has one
+constexpr double kShort = 10;              // seconds: under such a limit the lower bound must not take a second
+constexpr double kMostAnnealed = 60;       // seconds
+constexpr std::int64_t kRunTrials = 1500;  // of the first run, times ops
+constexpr std::int64_t kLeastTrials = 500'000;
+constexpr double kLeastRun = 0.5;                     // of the run before: no shorter one is begun
+constexpr double kDescentShare = 0.7;                 // of the time left, at most
 constexpr double kLastShare = 0.1;                    // of the time left, for the other planners after polishing
 constexpr std::int64_t kDescentTrials = 400'000'000;  // of each budget, times ops
 constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
@@ -35,22 +40,23 @@ class Auto {
       : graph_(graph),
         budget_bytes_(budget_bytes),
         context_(context),
-        bound_us_(lower_bound_us(graph, budget_bytes)),
+        bound_us_(context.seconds_left() < kShort ? quick_lower_bound_us(graph, budget_bytes)
+                                                  : lower_bound_us(graph, budget_bytes)),
         plain_(*judged_plan(graph, store_all_sequence(graph), "store-all")),
         lowest_(plain_) {}
 
   PlannerAnswer run() {
     add(plain_);
     if (!is_done()) add_curve();
-    const double left = context_.seconds_left();
     if (!is_done() && is_loose()) anneal_plain();
+    least_peak_bytes_ = least_peak();
+    if (!is_done() && !fits(starts_.front())) descend();
     const bool needs_others = !fits(starts_.front());
     if (!is_done() && needs_others) add_others();
-    least_peak_bytes_ = least_peak();
-    if (!is_done() && !fits(starts_.front())) descend(kDescentShare * left);
     if (!is_done() && !is_loose()) anneal_plain();
     if (!is_done()) polish_starts();
     if (!is_done() && !needs_others && add_others()) polish_starts();
+    least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
     PlannerAnswer answer;
     answer.note = note_;
     answer.least_peak_bytes = least_peak_bytes_;
@@ -131,7 +137,7 @@ class Auto {
         options.on_progress = {};
         options.threads = 1;
         const double limit = graph_.num_ops() < kSmall ? 3 * kOthersSeconds : kOthersSeconds;
-        options.time_limit_s = std::max(std::min(limit, context_.seconds_left() / 4), 1e-3);
+        options.time_limit_s = std::max(std::min(limit, context_.seconds_left() / 8), 1e-3);
         const PlannerResult result = run_planner(planner, graph_, budget_bytes_, PlannerContext(options, &stop_));
         if (result.plan && add(*result.plan)) improved = true;
       });
@@ -143,30 +149,38 @@ class Auto {
   // From the plain order straight to the budget, in whatever order of ops: what no plan along a chain, and no descent that
   // keeps the order, comes to.
   void anneal_plain() {
-    const double share = is_loose() ? kAnnealShare : kAnnealShareChain;
+    const double share = !is_loose() ? kAnnealShareChain : fits(starts_.front()) ? kAnnealShare : kAnnealShareAbove;
     const double seconds = std::min(polish_seconds() * share, kMostAnnealed);
     if (graph_.num_ops() > kMaxAnnealed || seconds <= 0 || !std::isfinite(bound_us_)) return;
-    const int count = num_threads(context_.options().threads);
+    const PlannerContext time = context_.within(seconds);
     std::vector<std::function<void()>> tasks;
-    for (int i = 0; i < count; ++i) {
-      tasks.push_back([&, i] {
-        AnnealOptions options;
-        options.budget_bytes = budget_bytes_;
-        options.seconds = seconds;
-        options.max_trials = std::int64_t{20'000} * graph_.num_ops();
-        options.seed = static_cast<std::uint64_t>(i);
-        options.stop = &stop_;
-        add(anneal(graph_, plain_.sequence, options).sequence);
-      });
+    for (int i = 0; i < num_threads(context_.options().threads); ++i) {
+      tasks.push_back([&, i] { anneal_restarts(static_cast<std::uint64_t>(i), time); });
     }
     run_all("anneal", tasks);
   }
 
+  // Run after run, every second one twice as long: where a run ends is luck more than a matter of its length.
+  void anneal_restarts(std::uint64_t seed, const PlannerContext& time) {
+    double longest = 0;
+    for (int run = 0; !stop_ && time.seconds_left() > kLeastRun * longest; ++run) {
+      const double before = time.seconds_left();
+      AnnealOptions options;
+      options.budget_bytes = budget_bytes_;
+      options.seconds = std::max(before, 1e-3);
+      options.max_trials = std::max(kRunTrials * graph_.num_ops(), kLeastTrials) << std::min(run / 2, 20);
+      options.seed = seed + 64 * static_cast<std::uint64_t>(run);
+      options.stop = &stop_;
+      add(anneal(graph_, plain_.sequence, options).sequence);
+      longest = before - time.seconds_left();
+    }
+  }
+
   // How low the peak can be brought at all. Neither the starts nor the amount of work depend on the budget, and time cuts it
   // short only as a last resort, so that the least budget named is met when asked. Ends where the budget is met.
-  void descend(double seconds) {
+  void descend() {
     const Bytes floor_bytes = peak_floor(graph_);
-    const PlannerContext time = context_.within(seconds);
+    const PlannerContext time = context_.within(kDescentShare * context_.seconds_left());
     std::vector<std::function<void()>> tasks;
     if (graph_.num_ops() <= kMaxAnnealed) {
       for (std::uint64_t seed : {4, 5}) tasks.push_back([&, seed] { annealed_descent(floor_bytes, seed, time); });
@@ -185,7 +199,6 @@ class Auto {
       });
     }
     run_all("least budget", tasks);
-    least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
   }
 
   // Anneals towards budgets between what was reached and what was not.

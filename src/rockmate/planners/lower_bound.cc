@@ -145,21 +145,28 @@ std::vector<OpId> moments_to_try(const TrainingGraph& graph) {
   return moments;
 }
 
-Micros compute_bound(const TrainingGraph& graph, Bytes budget_bytes) {
-  if (working_set_floor(graph) > budget_bytes) return kNever;
-  const MomentMaker maker(graph);
-  Micros best = 0;
+struct MomentBound {
+  Micros bound_us = 0;
   OpId where = kNone;
+};
+
+// The highest bound of a single moment.
+MomentBound best_moment(const TrainingGraph& graph, Bytes budget_bytes) {
+  if (working_set_floor(graph) > budget_bytes) return {kNever, kNone};
+  const MomentMaker maker(graph);
+  MomentBound best;
   for (OpId d : moments_to_try(graph)) {
     const Micros bound_us = bound_at(graph, maker.make(d), budget_bytes);
-    if (bound_us > best) {
-      best = bound_us;
-      where = d;
-    }
-    if (best == kNever) break;
+    if (bound_us > best.bound_us) best = {bound_us, d};
+    if (bound_us == kNever) break;
   }
-  if (where == kNone || best == kNever) return best;
-  return std::max(best, bound_of_moments(graph, budget_bytes, moments_around(graph, where)));
+  return best;
+}
+
+Micros compute_bound(const TrainingGraph& graph, Bytes budget_bytes) {
+  const MomentBound best = best_moment(graph, budget_bytes);
+  if (best.where == kNone || best.bound_us == kNever) return best.bound_us;
+  return std::max(best.bound_us, bound_of_moments(graph, budget_bytes, moments_around(graph, best.where)));
 }
 
 // Equal for graphs that have the same bound at every budget.
@@ -223,6 +230,10 @@ Bytes peak_floor(const TrainingGraph& graph) {
     floor = std::max(floor, moment.fixed_bytes + static_cast<Bytes>(std::floor(least * (1 - 1e-9))));
   }
   return floor;
+}
+
+Micros quick_lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes) {
+  return best_moment(graph, budget_bytes).bound_us;
 }
 
 Micros lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes) {

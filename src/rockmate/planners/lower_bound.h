@@ -34,6 +34,9 @@ inline constexpr double kOptimalGap = 1e-4;
 // moment is certain to hold more: then there is no schedule.
 Micros lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes);
 
+// The bound of single moments alone, which no program makes slow: at most lower_bound_us.
+Micros quick_lower_bound_us(const TrainingGraph& graph, Bytes budget_bytes);
+
 // No schedule has a lower peak: the most that any single op's inputs, outputs and workspace take.
 Bytes working_set_floor(const TrainingGraph& graph);
 

@@ -1,0 +1,96 @@
+#include "rockmate/planner/polish_plan.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "rockmate/planner/judge.h"
+#include "rockmate/planner/stage_runner.h"
+#include "rockmate/solvers/polish.h"
+
+namespace rockmate {
+namespace {
+
+constexpr std::int64_t kRoundsPerOp = 8;          // of one run ...
+constexpr std::int64_t kMostRounds = 50'000'000;  // ... and at most, times ops: a round takes longer on a large graph
+constexpr double kHeats[] = {0.2, 0.02};
+constexpr double kLastHeat = 0.004;
+constexpr int kPhases = 3;
+
+struct Start {
+  const std::vector<OpId>* sequence;
+  double heat;
+};
+
+class PlanPolisher {
+ public:
+  PlanPolisher(const TrainingGraph& graph, const PlanCurve& curve, Bytes budget_bytes, const PlannerOptions& options)
+      : graph_(graph), curve_(curve), budget_bytes_(budget_bytes), options_(options) {
+    const Plan* within = curve.at(budget_bytes);
+    if (within == nullptr) {
+      throw std::invalid_argument("[plan] no plan of the curve is within " + std::to_string(budget_bytes) +
+                                  " bytes, the least is " + std::to_string(curve.min_budget_bytes()));
+    }
+    best_ = *within;
+  }
+
+  Plan run() {
+    if (best_.time_us <= curve_.store_all_time_us) return std::move(best_);
+    StageRunner runner(options_);
+    runner.run("polish", [&](StageState& state) {
+      state.total = kPhases;
+      for (int phase = 0; phase < kPhases && !state.stop; ++phase) {
+        improve(phase == 0 ? first_starts() : next_starts(phase), static_cast<std::uint64_t>(phase), runner, state);
+        ++state.done;
+      }
+    });
+    return std::move(best_);
+  }
+
+ private:
+  // The plan within the budget, and the next faster one, which has to be brought down.
+  std::vector<Start> first_starts() const {
+    std::vector<Start> starts;
+    const Plan* within = curve_.at(budget_bytes_);
+    for (const double heat : kHeats) starts.push_back({&within->sequence, heat});
+    if (within != &curve_.plans.back()) {
+      for (const double heat : kHeats) starts.push_back({&(within + 1)->sequence, heat});
+    }
+    return starts;
+  }
+
+  std::vector<Start> next_starts(int phase) const {
+    return {{&best_.sequence, phase == 1 ? kHeats[1] : kLastHeat}, {&best_.sequence, phase == 1 ? kHeats[0] : kHeats[1]}};
+  }
+
+  void improve(const std::vector<Start>& starts, std::uint64_t phase, const StageRunner& runner, StageState& state) {
+    std::vector<std::optional<Plan>> found(starts.size());
+    runner.parallel(static_cast<int>(starts.size()), [&](int i) {
+      PolishOptions options;
+      options.budget_bytes = budget_bytes_;
+      options.seconds = std::max(runner.seconds_left(), 1e-3);
+      options.max_rounds = std::min(kRoundsPerOp * graph_.num_ops(), kMostRounds / graph_.num_ops());
+      options.seed = 1 + 16 * phase + static_cast<std::uint64_t>(i);
+      options.heat = starts[i].heat;
+      options.stop = &state.stop;
+      found[i] = judged_plan(graph_, polish(graph_, *starts[i].sequence, options).sequence, "polish");
+    });
+    for (std::optional<Plan>& plan : found) {
+      if (plan && plan->peak_bytes <= budget_bytes_ && plan->time_us < best_.time_us) best_ = std::move(*plan);
+    }
+  }
+
+  const TrainingGraph& graph_;
+  const PlanCurve& curve_;
+  Bytes budget_bytes_;
+  const PlannerOptions& options_;
+  Plan best_;
+};
+
+}  // namespace
+
+Plan polished_plan(const TrainingGraph& graph, const PlanCurve& curve, Bytes budget_bytes, const PlannerOptions& options) {
+  return PlanPolisher(graph, curve, budget_bytes, options).run();
+}
+
+}  // namespace rockmate
