@@ -20,6 +20,7 @@ from rockmate.options import Budget, Options
 from rockmate.piece_options import PieceOption, PieceOptions, piece_options
 from rockmate.plan import CurvePoint, Plan, format_bytes
 
+
 @dataclass
 class _Plans:
     """The plans of a graph: for all budgets, and those that were polished for one."""
