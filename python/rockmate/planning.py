@@ -19,6 +19,7 @@ from rockmate.errors import BudgetError
 from rockmate.options import Budget, Options
 from rockmate.piece_options import PieceOption, PieceOptions, piece_options
 from rockmate.plan import CurvePoint, Plan, format_bytes
+from rockmate.progress import progress_shown
 
 
 @dataclass
@@ -81,7 +82,8 @@ def _set_costs(capture: Capture, options: Options, stages: dict[str, float]) -> 
     start = time.perf_counter()
     graph = capture.training_graph
     if options.cost == "measured":
-        measure_costs(capture, torch.device(graph.device), options.cache, options.on_progress)
+        with progress_shown(options.on_progress) as tell:
+            measure_costs(capture, torch.device(graph.device), options.cache, tell)
     else:
         _planner.apply_roofline(graph, options.cost)
     stages["costs"] = time.perf_counter() - start
@@ -117,7 +119,8 @@ def _plans_of(graph: Any, options: Options) -> _Plans:
         if key in _plans:
             _plans.move_to_end(key)
             return _plans[key]
-    plans = _Plans(_planner.plan_curve(graph, _settings(options), options.on_progress))
+    with progress_shown(options.on_progress) as tell:
+        plans = _Plans(_planner.plan_curve(graph, _settings(options), tell))
     with _plans_lock:
         _plans[key] = plans
         while len(_plans) > _GRAPHS_KEPT:
@@ -131,7 +134,8 @@ def _plan_within(graph: Any, plans: _Plans, budget_bytes: int, options: Options)
         return plans.curve.at(budget_bytes)
     plan = plans.polished.get(budget_bytes)
     if plan is None:
-        plan = _planner.polished_plan(graph, plans.curve, budget_bytes, _settings(options), options.on_progress)
+        with progress_shown(options.on_progress) as tell:
+            plan = _planner.polished_plan(graph, plans.curve, budget_bytes, _settings(options), tell)
         plans.polished[budget_bytes] = plan
     return plan
 
