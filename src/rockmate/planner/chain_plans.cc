@@ -18,11 +18,14 @@ constexpr double kSearches = 14;           // of a block, usually
 constexpr double kStatesPerSecond = 3e5;   // of a search in a large block
 constexpr std::size_t kLeastStates = 500;  // more than the least that answers a small block
 
-void fit_to_time(double seconds, int num_blocks, BlockSettings& settings) {
+// True when there is less than usual for each.
+bool fit_to_time(double seconds, int num_blocks, BlockSettings& settings) {
+  const BlockSettings usual = settings;
   const double each_s = kBlocksShare / 2 * std::max(seconds, 0.0) / std::max(num_blocks, 1);
   settings.time_limit_s = std::min(settings.time_limit_s, each_s / settings.max_programs);
   const double states = each_s / kSearches * kStatesPerSecond;
   settings.max_states = states < kLeastStates ? kLeastStates : std::min(settings.max_states, static_cast<std::size_t>(states));
+  return settings.time_limit_s < usual.time_limit_s || settings.max_states < usual.max_states;
 }
 
 // What a forward pass that saves only the output runs.
@@ -93,7 +96,7 @@ std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const Planne
   settings.save_levels = is_whole ? 1 : options.save_levels;  // nothing is saved for anybody when there is one block
   settings.peak_levels = options.peak_levels;
   settings.mip_gap = options.mip_gap;
-  fit_to_time(runner.seconds_left() * num_threads(options.threads), count, settings);
+  const bool is_short = fit_to_time(options.time_limit_s * num_threads(options.threads), count, settings);
   settings.stop = &state.stop;
   settings.pairs_done = &state.done;
   state.total = count * settings.save_levels * settings.peak_levels;
@@ -111,7 +114,7 @@ std::vector<BlockOptions> solve_blocks(const BlockClasses& classes, const Planne
       return;
     }
     result[i] = block_options(classes.problems[i], settings);
-    if (result[i].complete) cache.store(classes.forms[i], result[i]);
+    if (result[i].complete && !is_short) cache.store(classes.forms[i], result[i]);
   });
   return result;
 }
