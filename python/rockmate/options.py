@@ -27,8 +27,8 @@ class Options:
             plans and take longer.
         memory_steps: resolution of the memory axis of the chain, at least 500.
         time_limit_s: seconds after which planning returns the best it has found.
-        polish: whether the plan for the budget is improved as a whole, op by op, until little is left to gain: 1 to 3 s
-            for a model of 1000 ops. Models in pieces go without.
+        polish: whether the plan for the budget is improved as a whole, op by op, until little is left to gain: 1 to 3 s for a
+            model of 1000 ops. Models in pieces and what Inductor compiles go without.
         threads: threads of the solvers; 0 for all cores.
         cache: whether measured costs and solved blocks are kept on disk (see :func:`rockmate.cache.cache_directory`).
         tangents: which outputs the backward pass is planned for: ``"auto"`` (the scalar outputs when there are any, such as a
