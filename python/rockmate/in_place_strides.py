@@ -18,6 +18,7 @@ from torch._ops import OpOverload
 from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from rockmate.errors import CaptureError
 from rockmate.shared_change import SharedChange
 
 aten = torch.ops.aten
@@ -68,6 +69,8 @@ def _dispatch_keeping_strides(
     if not isinstance(func, OpOverload) or not func._schema.is_mutable:
         return _dispatch(mode, func, types, args, kwargs)
     written = [leaf for i in _written_arguments(func) if i < len(args) for leaf in tree_leaves(args[i])]
+    for tensor in written:
+        _refuse_expanded(tensor, func)
     given, named = tree_map_only(FunctionalTensor, _inner, (args, kwargs or {})) if func in _ON_A_COPY else ((), {})
     result = _dispatch(mode, func, types, args, kwargs)
     for tensor in written:
@@ -78,6 +81,17 @@ def _dispatch_keeping_strides(
             tensor.commit_update()
             tensor.sync()
     return result
+
+
+def _refuse_expanded(tensor: Any, op: OpOverload) -> None:
+    """Functionalization adds up what is written into elements that are one; plain PyTorch keeps the last, or refuses."""
+    if not isinstance(tensor, Tensor) or tensor.layout is not torch.strided:
+        return
+    if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        raise CaptureError(
+            f"[capture] {op} writes into an expanded tensor, whose elements lie in one place: what is left there depends on "
+            "the order of the writes. Write into a copy: x.expand(...).clone()"
+        )
 
 
 def _inner(tensor: FunctionalTensor) -> Tensor:

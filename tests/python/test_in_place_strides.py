@@ -115,3 +115,14 @@ def test_ops_that_are_to_change_strides_do() -> None:
     x = torch.randn(4, 9)
     expected, got = plain(x), model(x)
     assert torch.equal(got, expected) and got.stride() == expected.stride()
+
+
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
+@pytest.mark.parametrize("change", ["masked_fill_(x > 0, 1.0)", "index_fill_(1, torch.tensor([1, 2]), 2.0)"])
+def test_writing_into_an_expanded_tensor_is_refused(change: str) -> None:
+    """PyTorch warns of it; captured, the writes would be added up."""
+    namespace = {"torch": torch}
+    exec(f"def into_expanded(x, linear): return linear(x + torch.zeros(1, 9).expand(5, 9).{change})", namespace)
+    model = rockmate.Rockmate(Changed(namespace["into_expanded"]), "100%")
+    with pytest.raises(rockmate.CaptureError, match=r"writes into an expanded tensor.*clone"):
+        model(torch.randn(5, 9))
