@@ -2,7 +2,7 @@
 //
 //   1. the curve of plan_curve, finest around the budget: the plans just within and just above it
 //   2. where the graph has no chain, or is small: annealing on the excess (solvers/anneal.h) from the plain order, which finds
-//      other orders, for most of the time for polishing; elsewhere for a little of it, after 3
+//      other orders, for most of the time for polishing; elsewhere for less of it, after 3
 //   3. where nothing meets the budget yet: a search for the lowest peak at all. Its number of trials does not depend on the
 //      budget: the least budget that is named is met when it is asked for with as much time.
 //   4. polishing (solvers/polish.h) of the best starts, hot and cold, in rounds that get longer, each from the best so far,
