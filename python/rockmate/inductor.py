@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._inductor.custom_graph_pass import CustomGraphPass
+from torch._inductor.custom_graph_pass import CustomGraphPass, CustomSchedulerPass
 from torch._ops import OpOverload
 from torch._prims.rng_prims import run_and_save_rng_state
 from torch.fx import traceback
@@ -109,7 +109,11 @@ def compile_with_inductor(
             output = traced.graph.output_node()
             returned: Any = output.args[0]
             output.meta["user_visible_output_idxs"] = [i for i, value in enumerate(returned) if isinstance(value, fx.Node)]
-            with _draws_kept_whole(traced), config.patch(post_grad_custom_post_pass=_ChainOfDraws()):
+            tangents = [i for i, node in enumerate(read.graph.find_nodes(op="placeholder")) if "tangents" in str(node.target)]
+            passes: dict[str, Any] = {"post_grad_custom_post_pass": _ChainOfDraws()}
+            if is_backward:
+                passes["_pre_fusion_custom_pass"] = _RecomputeLate(tangents)
+            with _draws_kept_whole(traced), config.patch(passes):
                 compiled = compile_fx_inner(
                     traced, given, cudagraphs=BoxedBool(False), is_backward=is_backward, is_inference=is_inference
                 )
@@ -206,3 +210,36 @@ class _ChainOfDraws(CustomGraphPass):  # type: ignore[misc]
     def uuid(self) -> str:
         """Part of the key of Inductor's cache: what it has compiled of an equal graph without us is not the same."""
         return "rockmate: draws are kept whole and chained, 1"
+
+
+class _RecomputeLate(CustomSchedulerPass):  # type: ignore[misc]
+    """Lets what a backward graph computes again wait for the gradients that the schedule places before it.
+
+    Nothing else holds it back: it reads saved tensors only, and so fusion could join it with an op near the beginning.
+    """
+
+    def __init__(self, tangents: Sequence[int]) -> None:
+        self._tangents = tuple(tangents)  # positions among the inputs
+
+    def __call__(self, nodes: list[Any]) -> list[Any]:
+        from torch._inductor.dependencies import WeakDep
+        from torch._inductor.virtualized import V
+
+        names = list(V.graph.graph_inputs)
+        of_gradients = {names[i] for i in self._tangents}
+        before: str | None = None
+        for node in nodes:
+            written = [buffer.get_name() for buffer in node.get_outputs()]
+            if any(dep.name in of_gradients for dep in node.read_writes.reads):
+                of_gradients.update(written)
+                before = written[0] if written else before
+            elif before is not None and written:
+                node.add_fake_dep(WeakDep(before, node.get_name(), is_fake=True))
+        if nodes:
+            scheduler = nodes[0].scheduler
+            scheduler.nodes = nodes
+            scheduler.compute_ancestors()
+        return nodes
+
+    def uuid(self) -> tuple[str, tuple[int, ...]]:
+        return "rockmate: recomputation waits, 1", self._tangents

@@ -88,14 +88,12 @@ def itself(output: Any) -> Any:
 @pytest.mark.parametrize(("make", "share"), [(transformer, 0.6), (conv_net, 0.6)])
 def test_trains_as_plain_does(make: Any, share: float, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "rockmate")
-    plain = train(make, loss_of=itself)
-    ours = train(make, wrapped(share, compiler="inductor"), loss_of=itself)
+    plain = train(make, loss_of=itself, steps=6)  # as many as the search for a plan takes, and one
+    ours = train(make, wrapped(share, compiler="inductor", cost="cpu"), loss_of=itself, steps=6)
     assert_close(plain, ours)
     plan = ours.model.plan
     assert plan.recomputed and plan.compiler == "inductor" and "unfused" in str(plan)
-    assert ours.activation_peak_bytes < 0.8 * plain.activation_peak_bytes
-    if ours.activation_peak_bytes > plan.budget_bytes:  # no plan of the convolutions keeps it when it is fused
-        assert "training goes on with the one that held least" in _told(caplog)[-1]
+    assert ours.activation_peak_bytes <= plan.budget_bytes
     value, unit = _told(caplog)[-1].removeprefix("[inductor] the compiled step held ").split()[:2]
     assert float(value) * UNITS[unit] == pytest.approx(ours.activation_peak_bytes, rel=0.01)
 
@@ -104,17 +102,33 @@ def _told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.message.startswith("[inductor] the compiled step held")]
 
 
-def test_a_step_over_the_budget_is_planned_lower(caplog: pytest.LogCaptureFixture) -> None:
-    """Fused, this plan holds more than its budget. From the second step on a lower one runs, on the same numbers."""
+def test_a_step_over_the_budget_is_planned_lower(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the first plan is measured to hold more, the next step runs by a lower one, on the same numbers."""
+    measured: list[int] = []
+    judge = LowerPlans.judge
+
+    def first_over_the_budget(self: LowerPlans[Any], plan: rockmate.Plan, measured_bytes: int, compiled: Any) -> Any:
+        measured.append(measured_bytes if measured else plan.budget_bytes + 1)
+        return judge(self, plan, measured[-1], compiled)
+
+    monkeypatch.setattr(LowerPlans, "judge", first_over_the_budget)
     plain = train(transformer, loss_of=itself, steps=4)
     plans: list[rockmate.Plan] = []
     ours = train(transformer, wrapped(0.5, compiler="inductor", on_plan=plans.append), loss_of=itself, steps=4)
     assert_close(plain, ours)
     assert "The next step runs by a plan for" in _told(caplog)[0]
-    assert len(plans) > 1
+    assert len(plans) == len(measured) > 1
     assert [plan.budget_bytes for plan in plans] == [plans[0].budget_bytes] * len(plans)
     assert all(after.peak_bytes < before.peak_bytes for before, after in itertools.pairwise(plans))
-    assert ours.activation_peak_bytes <= plans[0].budget_bytes
+    assert ours.activation_peak_bytes <= min(measured) * 1.01
+
+
+def test_what_is_computed_again_waits(caplog: pytest.LogCaptureFixture) -> None:
+    """Near the least budget the compiled step keeps it, since nothing is computed again long before its turn."""
+    caplog.set_level("INFO", "rockmate")
+    ours = train(transformer, wrapped(0.45, compiler="inductor", cost="cpu"), loss_of=itself)
+    assert ours.model.plan.recomputed and len(_told(caplog)) == 1
+    assert ours.activation_peak_bytes <= ours.model.plan.budget_bytes
 
 
 def _plan(peak_bytes: int, budget_bytes: int = 100) -> Any:
