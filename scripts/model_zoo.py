@@ -20,10 +20,9 @@ HEAD = """\
 # Model zoo
 
 Small models of fourteen families (`tests/python/zoo.py`), in train mode with their dropout on, three SGD steps each. *Equal*:
-loss, every gradient, buffers and the random stream after each step, to the bit, against plain PyTorch; where a model computes
-otherwise when it is compiled, against the same capture trained without recomputation, with the reason below the table. *Peak*:
-measured by the allocation meter; predicted and measured peaks are the same to the byte unless both are shown. *50%* is half
-of the peak without recomputation, or halfway from the least budget where that is more than half.
+loss, every gradient, buffers and the random stream after each step, to the bit, against plain PyTorch. *Peak*: measured by the
+allocation meter; predicted and measured peaks are the same to the byte unless both are shown. *50%* is half of the peak
+without recomputation, or halfway from the least budget where that is more than half.
 
 """
 
@@ -36,22 +35,16 @@ def rows_of(name: str) -> tuple[list[str], list[str]]:
         examined = zoo.examine(name)
     except Exception as error:
         return [f"| {name} | | | | | | | FAILED |"], [f"* **{name}** failed: {str(error).splitlines()[0]}"]
-    otherwise = zoo.COMPILED_OTHERWISE.get(name)
     lines = []
     for row in examined.rows:
         predicted = "" if row.measured_bytes == row.predicted_bytes else f" (predicted {row.predicted_bytes})"
-        if not row.differs_from_plain:
-            equal = "yes"
-        elif otherwise and not row.differs_from_stored:
-            equal = "to its capture"
-        else:
-            equal = f"NO: {row.differs_from_plain}"
+        equal = f"NO: {row.differs_from_plain}" if row.differs_from_plain else "yes"
         share = row.measured_bytes / examined.plain_bytes
         lines.append(
             f"| {name} | {examined.plain_bytes} | {row.budget} | {row.budget_bytes} | {row.measured_bytes}{predicted} | "
             f"{share:.0%} | {row.recomputed} | {equal} |"
         )
-    notes = [f"* **{name}** is held against its own capture: {otherwise}"] if otherwise else []
+    notes = []
     if name in zoo.IN_PIECES:
         notes.append(f"* **{name}** can't be captured whole and runs in pieces; their common peak is predicted roughly.")
     return lines, notes

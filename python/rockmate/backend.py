@@ -79,6 +79,10 @@ def rockmate_backend(
     group = None
     if not isinstance(options, Options):
         mapping, options = options, Options.from_mapping(options)
+        if options.told_compiling is not None:
+            raise ValueError(
+                "[options] told_compiling is for rockmate.Rockmate; torch.compile always tells models that it compiles"
+            )
         if mapping is not None and is_piece(gm):
             group = _group_of(mapping, options)
     return compile_graph(gm, example_inputs, options, group)

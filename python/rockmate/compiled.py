@@ -22,6 +22,7 @@ from rockmate.errors import CaptureError, DataDependentError, RockmateError
 from rockmate.meter import paused
 from rockmate.options import Options
 from rockmate.pieces import PieceGroup
+from rockmate.plain_path import Answers, Place, answering, places_text
 from rockmate.tracing import quick_tracing
 
 log = logging.getLogger("rockmate")
@@ -61,6 +62,8 @@ class CompiledStep:
         self._settings: dict[str, Any] = {**_ALWAYS, **({"allow_rnn": True} if _has_recurrent_layers(model) else {})}
         self._compiled = self._compile(None)
         self._group: PieceGroup | None = None
+        self._answers = Answers(compiling=options.told_compiling is True)
+        self._warned: set[Place] = set()
         self._called = False
         self._told = False
         # Settings of our own take their time: a whole model needs them at first, then rarely.
@@ -70,7 +73,7 @@ class CompiledStep:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._group is None:
             try:
-                return self._run(args, kwargs)
+                return self._run_whole(args, kwargs)
             except NOT_IN_ONE_PIECE as error:
                 why = f"[capture] the model can't be captured in one piece: {why_not(error, self._model)}"
                 if capturing_only():
@@ -92,6 +95,34 @@ class CompiledStep:
         if not self._told:
             self._told = self._tell_of_eager_modules(outputs)
         return outputs
+
+    def _run_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """On the plain path of a model that has two, as far as that can be captured whole (see :mod:`rockmate.plain_path`)."""
+        plain = self._answers
+        while True:
+            try:
+                return self._run(args, kwargs)
+            except (*NOT_IN_ONE_PIECE, CaptureError) as error:
+                others = self._answers.after(why_not(error, self._model)) if self._options.told_compiling is None else None
+                self._answers = others or plain  # pieces take the plain path
+                self._compiled, self._called = self._compile(None), False
+                if others is None:
+                    raise
+
+    def _warn_of_compiled_path(self) -> None:
+        """Once a graph was captured: for what questions the truth was needed."""
+        places = [place for place in self._answers.told_truth() if place not in self._warned]
+        if not places or self._options.told_compiling:
+            return
+        self._warned.update(places)
+        warnings.warn(
+            f"[capture] the model asks torch.compiler.is_compiling() at {places_text(places)}, and is told yes: what it "
+            f"computes otherwise can't be captured in one piece ({'; '.join(self._answers.failures)}). Where the two differ, "
+            "in rounding or more, its results are those that it has under torch.compile. told_compiling=False trains it as it "
+            "is, in pieces where need be; told_compiling=True accepts this without a warning",
+            RuntimeWarning,
+            stacklevel=1,
+        )
 
     def _tell_of_eager_modules(self, outputs: Any) -> bool:
         """Warn of modules that run outside of all pieces."""
@@ -116,7 +147,10 @@ class CompiledStep:
 
         def backend(gm: Any, example_inputs: Any) -> Any:
             with paused():
-                return compile_graph(gm, example_inputs, self._options, group)
+                compiled = compile_graph(gm, example_inputs, self._options, group)
+            if group is None:
+                self._warn_of_compiled_path()
+            return compiled
 
         # Sizes that change, and numbers that the model reads off its values, are left to the pieces.
         dynamic = False if group is None else None
@@ -124,18 +158,8 @@ class CompiledStep:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            if self._called and self._group is None and not self._captured_often:
-                try:
-                    return self._compiled(*args, **kwargs)
-                except torch._dynamo.exc.FailOnRecompileLimitHit:  # with the user's limit, and before anything runs
-                    self._captured_often = True
-            with self._dynamo_settings():
-                if self._called:
-                    return self._compiled(*args, **kwargs)
-                with quick_tracing():
-                    result = self._compiled(*args, **kwargs)
-            self._called = True
-            return result
+            with answering(self._answers):
+                return self._run_compiled(args, kwargs)
         except torch._dynamo.exc.BackendCompilerFailed as error:
             if isinstance(error.inner_exception, (RockmateError, ValueError)):
                 raise error.inner_exception from None
@@ -147,6 +171,20 @@ class CompiledStep:
                 f"[capture] PyTorch's tracer fails on the model: {why_not(error, self._model)}. Put "
                 "torch.compiler.disable() around that part, so that it runs as it is, between planned pieces"
             ) from error
+
+    def _run_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._called and self._group is None and not self._captured_often:
+            try:
+                return self._compiled(*args, **kwargs)
+            except torch._dynamo.exc.FailOnRecompileLimitHit:  # with the user's limit, and before anything runs
+                self._captured_often = True
+        with self._dynamo_settings():
+            if self._called:
+                return self._compiled(*args, **kwargs)
+            with quick_tracing():
+                result = self._compiled(*args, **kwargs)
+        self._called = True
+        return result
 
     @contextlib.contextmanager
     def _dynamo_settings(self) -> Iterator[None]:

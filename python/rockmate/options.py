@@ -33,6 +33,9 @@ class Options:
         cache: whether measured costs and solved blocks are kept on disk (see :func:`rockmate.cache.cache_directory`).
         tangents: which outputs the backward pass is planned for: ``"auto"`` (the scalar outputs when there are any, such as a
             loss that is returned beside logits, else all), or ``"all"``. The other outputs stay differentiable.
+        told_compiling: what the model hears when it asks ``torch.compiler.is_compiling()``: ``False``, as in plain training, or
+            ``True``, as under ``torch.compile``. ``None`` is ``False``, unless only the other can be captured in one piece: a
+            warning says so then. Under ``torch.compile`` itself it is always ``True``.
         name: a name for the model, in reports.
         on_plan: called with each new :class:`rockmate.Plan`.
         on_progress: called with (stage, share done) while costs are measured and plans are made. Without it a line tells of
@@ -49,6 +52,7 @@ class Options:
     threads: int = 0
     cache: bool = True
     tangents: str = "auto"
+    told_compiling: bool | None = None
     name: str = "model"
     on_plan: Callable[[Any], None] | None = None
     on_progress: Callable[[str, float], None] | None = None
@@ -72,3 +76,5 @@ class Options:
             raise ValueError(f"[options] compiler is {self.compiler!r}; choose {' or '.join(map(repr, COMPILERS))}")
         if self.tangents not in ("auto", "all"):
             raise ValueError(f"[options] tangents is {self.tangents!r}; choose 'auto' or 'all'")
+        if self.told_compiling not in (None, False, True):
+            raise ValueError(f"[options] told_compiling is {self.told_compiling!r}; choose False, True or None")

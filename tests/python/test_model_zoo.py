@@ -16,9 +16,7 @@ def check(name: str, budgets: tuple[str, ...]) -> None:
             assert row.measured_bytes <= row.predicted_bytes <= row.budget_bytes
             if name not in zoo.PEAK_BELOW_PREDICTION:
                 assert row.measured_bytes == row.predicted_bytes
-        assert row.differs_from_stored == ""
-        if name not in zoo.COMPILED_OTHERWISE:
-            assert row.differs_from_plain == ""
+        assert row.differs_from_plain == ""
         assert row.recomputed == 0 if row.budget == "100%" else row.recomputed > 0
 
 

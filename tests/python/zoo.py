@@ -191,10 +191,8 @@ def whisper() -> Made:
     return model, {"input_features": torch.randn(2, 8, 64), "labels": _ids(tokens=16)}
 
 
-def mamba(associative_scan: bool = True) -> Made:
-    config = tf.MambaConfig(
-        vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=4, use_associative_scan=associative_scan
-    )
+def mamba() -> Made:
+    config = tf.MambaConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=4)
     return _text(tf.MambaForCausalLM(config))
 
 
@@ -243,14 +241,7 @@ FAMILIES: dict[str, Callable[[], Made]] = {
     "CLIP": clip,
     "Whisper": whisper,
     "Mamba": mamba,
-    "Mamba, loop": functools.partial(mamba, associative_scan=False),
     "UNet2D": unet,
-}
-
-# Models that compute otherwise when they are compiled, and why. They are held against their own capture without recomputation.
-COMPILED_OTHERWISE = {
-    "Mamba": "transformers asks `is_torchdynamo_compiling()` and scans by `associative_scan` then, in a loop otherwise. With "
-    "`use_associative_scan=False` it is the loop both times.",
 }
 
 # Models that Dynamo can't capture whole: they run in pieces that share the budget, whose prediction is not exact.
@@ -280,7 +271,6 @@ class Row:
     predicted_bytes: int
     recomputed: int
     differs_from_plain: str = ""  # the first difference; empty where all is equal to the bit
-    differs_from_stored: str = ""  # the same against the 100 % run
 
 
 @dataclass
@@ -328,12 +318,10 @@ def examine(name: str, budgets: Iterable[str] = BUDGETS) -> Examined:
     make = FAMILIES[name]
     plain = train(make, loss_of=_loss_of)
     examined = Examined(name, plain.activation_peak_bytes)
-    stored: Run | None = None
     for budget in budgets:
         torch._dynamo.reset()
         ours = _train_within(make, _amount(budget, examined))
         plan = ours.model.plan
-        stored = stored or ours
         examined.least_bytes = plan.min_budget_bytes
         ours.model = None
         examined.rows.append(
@@ -344,7 +332,6 @@ def examine(name: str, budgets: Iterable[str] = BUDGETS) -> Examined:
                 plan.peak_bytes,
                 len(plan.recomputed),
                 _first_difference(plain, ours),
-                _first_difference(stored, ours),
             )
         )
     return examined
