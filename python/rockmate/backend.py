@@ -36,7 +36,7 @@ from rockmate.pieces import Piece, PieceGroup, PieceVariant, compiled_function
 from rockmate.plan import Plan
 from rockmate.planning import check_budget
 from rockmate.recurrent import recurrent_layers
-from rockmate.separate_gradients import summed_beforehand, with_repeated_inputs
+from rockmate.separate_gradients import Terms, with_repeated_inputs
 from rockmate.step import PieceHooks, StepPlan
 from rockmate.traced_strides import correct_traced_strides
 from rockmate.tracing import quick_tracing
@@ -151,16 +151,22 @@ def goes_on(gm: fx.GraphModule) -> bool:
 
 def _piece_of(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options, group: PieceGroup) -> Piece:
     """A piece that can be compiled for each of its options."""
+    terms = Terms.of(gm, example_inputs)
 
     def compile_variant(inputs: Sequence[Any], variant: PieceVariant) -> Callable[..., Any]:
-        module, repeated = with_repeated_inputs(gm, inputs)
-        hooks = PieceHooks(goes_on(gm), len(inputs), repeated, variant.option, variant.on_options, variant.on_backward)
-        every_input = [*inputs, *(inputs[i] for i in repeated)]
-        with paused():
-            run = _compile(module, every_input, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
+        places = None
+        while places != terms.places():  # twice at most: the second time the terms have been counted
+            places = terms.places()
+            module, repeated = with_repeated_inputs(gm, terms)
+            hooks = PieceHooks(
+                goes_on(gm), len(inputs), repeated, terms, variant.option, variant.on_options, variant.on_backward
+            )
+            every_input = [*inputs, *(inputs[i] for i in repeated)]
+            with paused():
+                run = _compile(module, every_input, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
         return (lambda *args: run(*args, *(args[i] for i in repeated))) if repeated else run
 
-    return Piece(group, compile_variant, _own_inputs(gm), summed_beforehand(gm, example_inputs))
+    return Piece(group, compile_variant, _own_inputs(gm), terms.summed_beforehand)
 
 
 def _own_inputs(gm: fx.GraphModule) -> frozenset[int]:

@@ -85,12 +85,12 @@ class Piece:
 
     Attributes:
         options: the ways to run it, for each set of gradients that came so far.
-        summed_beforehand: numbers of the inputs whose gradients it sums in part before it hands them on.
+        summed_beforehand: gives the numbers of the inputs whose gradients it sums in part before it hands them on.
         tangents: the gradients that are expected, by number; ``None`` before the first capture.
     """
 
     def __init__(
-        self, group: PieceGroup, compile: Compile, own_inputs: frozenset[int], summed_beforehand: frozenset[int] = frozenset()
+        self, group: PieceGroup, compile: Compile, own_inputs: frozenset[int], summed_beforehand: Callable[[], frozenset[int]]
     ) -> None:
         self.group = group
         self.summed_beforehand = summed_beforehand
@@ -241,7 +241,7 @@ class PieceGroup:
             call.inputs = given
             if step.is_new:
                 call.reads = [id(arg) for arg in args if isinstance(arg, torch.Tensor) and arg.requires_grad]
-                call.sums = {id(args[i]) for i in piece.summed_beforehand}
+                call.sums = {id(args[i]) for i in piece.summed_beforehand()}
             call.outputs = storages_of(tree_leaves(outputs))
             step.calls.append(call)
             if node is not None:

@@ -7,7 +7,9 @@ the order in which the backward pass reaches them, latest first. When one place 
     in pieces  g_later + (g_2 + g_1)
 
 The piece would add its terms before autograd adds the sum to what is there already. So each term gets an output of its own: the
-piece takes ``a`` several times, and the gradient of each is one term. Autograd then adds them up in the plain order.
+piece takes ``a`` several times, and the gradient of each is one term. Autograd then adds them up in the plain order. How many
+terms there are is guessed from the Dynamo graph, and known when the piece has been traced: where the guess was too low, it is
+traced once more.
 
 A weight that is used at every step of a loop has many terms, each as large as the weight: of a parameter's terms only the last
 few are handed on by themselves. Where that changes the sum, because a later piece reads the weight too, a warning tells it.
@@ -16,6 +18,7 @@ few are handed on by themselves. Where that changes the sum, because a later pie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,16 +33,48 @@ MOST_TERMS = 16
 MOST_TERMS_OF_PARAMETERS = 8
 
 
-def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.GraphModule, list[int]]:
+@dataclass
+class Terms:
+    """How many terms the gradients of a piece's inputs have, by the number of the input.
+
+    Attributes:
+        guessed: from the Dynamo graph.
+        limits: how many are handed on by themselves at most.
+        counted: in what was traced; the most of all traces.
+    """
+
+    guessed: dict[int, int]
+    limits: dict[int, int]
+    counted: dict[int, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(gm: fx.GraphModule, inputs: Sequence[Any]) -> Terms:
+        terms = Terms({}, {})
+        for index, (node, value) in enumerate(zip(gm.graph.find_nodes(op="placeholder"), inputs, strict=True)):
+            if isinstance(value, torch.Tensor) and value.requires_grad:
+                terms.guessed[index] = _most_terms(node, value)
+                terms.limits[index] = _limit(node, value)
+        return terms
+
+    def places(self) -> dict[int, int]:
+        """How many places each gradient gets."""
+        return {i: min(max(guess, self.counted.get(i, 0)), self.limits[i]) for i, guess in self.guessed.items()}
+
+    def count(self, index: int, terms: int) -> None:
+        self.counted[index] = max(terms, self.counted.get(index, 0))
+
+    def summed_beforehand(self) -> frozenset[int]:
+        """Numbers of the inputs whose gradients have more terms than are handed on by themselves."""
+        return frozenset(i for i, count in self.counted.items() if count > self.limits.get(i, count))
+
+
+def with_repeated_inputs(gm: fx.GraphModule, terms: Terms) -> tuple[fx.GraphModule, list[int]]:
     """The Dynamo graph with more placeholders, for inputs whose gradients may be sums; and which input each one stands for.
 
     Nothing reads them: they give the gradients a place.
     """
     placeholders = gm.graph.find_nodes(op="placeholder")
-    repeated: list[int] = []
-    for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
-        if isinstance(value, torch.Tensor) and value.requires_grad:
-            repeated += [index] * (min(_most_terms(node, value), _limit(node, value)) - 1)
+    repeated = [index for index, places in terms.places().items() for _ in range(places - 1)]
     if not repeated:
         return gm, repeated
     graph = fx.Graph()
@@ -50,16 +85,6 @@ def with_repeated_inputs(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[fx.
             for number, index in enumerate(repeated):
                 graph.placeholder(f"{placeholders[index].name}_term_{number}")
     return fx.GraphModule(gm, graph), repeated
-
-
-def summed_beforehand(gm: fx.GraphModule, inputs: Sequence[Any]) -> frozenset[int]:
-    """Numbers of the inputs whose gradients may have more terms than are handed on by themselves."""
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    return frozenset(
-        index
-        for index, (node, value) in enumerate(zip(placeholders, inputs, strict=True))
-        if isinstance(value, torch.Tensor) and value.requires_grad and _most_terms(node, value) > _limit(node, value)
-    )
 
 
 def _limit(node: fx.Node, value: torch.Tensor) -> int:
@@ -78,7 +103,9 @@ def _most_terms(node: fx.Node, value: torch.Tensor) -> int:
     return uses + sum(user.op == "call_function" for user in node.users)
 
 
-def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence[int], num_inputs: int) -> fx.Graph:
+def separate_terms(
+    joint: fx.Graph, num_forward_outputs: int, repeated: Sequence[int], num_inputs: int, counts: Terms
+) -> fx.Graph:
     """A copy of the joint graph, in which the terms of summed gradients are handed to the repeated inputs. Keeps names.
 
     Args:
@@ -86,6 +113,7 @@ def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence
         num_forward_outputs: so many of its outputs are the forward pass's.
         repeated: see :func:`with_repeated_inputs`.
         num_inputs: inputs of the Dynamo graph, the repeated ones not counted.
+        counts: is told how many terms there are.
     """
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
@@ -94,14 +122,13 @@ def separate_terms(joint: fx.Graph, num_forward_outputs: int, repeated: Sequence
     places = _places_of_inputs(graph)
     output = graph.output_node()
     outputs: list[Any] = list(output.args[0])  # type: ignore[arg-type]
-    for index in dict.fromkeys(repeated):
-        others = [places[num_inputs + n] for n, of in enumerate(repeated) if of == index and num_inputs + n in places]
-        if index not in places or not others:
-            continue
+    for index in [index for index in places if index < num_inputs]:
         first = num_forward_outputs + places[index]
         gradient = _before_copy(outputs[first])
         terms = _terms(gradient)
-        if len(terms) == 1:
+        counts.count(index, len(terms))
+        others = [places[num_inputs + n] for n, of in enumerate(repeated) if of == index and num_inputs + n in places]
+        if len(terms) == 1 or not others:
             continue
         room = len(others) + 1
         if len(terms) > room:

@@ -29,7 +29,7 @@ from rockmate.options import Options
 from rockmate.piece_options import PieceOption, PieceOptions
 from rockmate.plan import Plan
 from rockmate.planning import plan_capture, plan_piece
-from rockmate.separate_gradients import separate_terms
+from rockmate.separate_gradients import Terms, separate_terms
 from rockmate.tangents import drop_tangents
 from rockmate.tracing import quick_tracing
 
@@ -44,6 +44,7 @@ class PieceHooks:
         goes_on: whether the model goes on after this piece.
         num_inputs: how many inputs the piece has.
         repeated_inputs: which of them follow once more, to take terms of a gradient (:mod:`rockmate.separate_gradients`).
+        terms: is told how many terms the gradients have.
         option: the schedule to use; ``None`` to save what all late options save, and to choose one when the backward begins.
         on_options: called with the options for a set of gradients.
         on_backward: called when a backward pass begins, with the numbers of the gradients that came; gives the bytes that it
@@ -53,6 +54,7 @@ class PieceHooks:
     goes_on: bool
     num_inputs: int
     repeated_inputs: list[int]
+    terms: Terms
     option: PieceOption | None
     on_options: Callable[[frozenset[int], PieceOptions], None]
     on_backward: Callable[[frozenset[int]], int | None]
@@ -247,8 +249,9 @@ class StepPlan:
         graph = self._module.graph
         tangents = [n for n in graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
         kept, stand_for = drop_tangents(graph, tangents, given)
-        if self._piece is not None and self._piece.repeated_inputs:
-            kept = separate_terms(kept, num_forward_outputs, self._piece.repeated_inputs, self._piece.num_inputs)
+        if self._piece is not None:
+            piece = self._piece
+            kept = separate_terms(kept, num_forward_outputs, piece.repeated_inputs, piece.num_inputs, piece.terms)
         return read_joint_graph(kept, num_forward_outputs, stand_for)
 
 

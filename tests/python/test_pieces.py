@@ -423,3 +423,35 @@ def test_a_weight_that_is_read_often_in_one_piece_and_again_in_the_next(uses: in
         rockmate.Rockmate(model)(x).backward()
     assert any("summed in another order" in str(warning.message) for warning in seen) == told
     assert told or torch.equal(expected, model.weight.grad)
+
+
+class Alias(nn.Module):
+    """A tensor is read five times in one piece, behind a call that returns the tensor itself; then in two later pieces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        torch._dynamo.graph_break()
+        same = h.to(torch.float32)
+        normed = same * torch.rsqrt(same.square().mean(-1, keepdim=True) + 1e-6) * same.sigmoid() + same.exp() * 1e-3
+        torch._dynamo.graph_break()
+        h = h + normed.sin()
+        torch._dynamo.graph_break()
+        return (h * normed).square().mean()
+
+
+def test_terms_that_dynamos_graph_does_not_show() -> None:
+    """The terms of a gradient are counted when the piece is traced, and not only guessed from the calls in Dynamo's graph."""
+    torch.manual_seed(0)
+    model, x = Alias(), torch.randn(64, WIDTH)
+    gradients = []
+    for trained in (model, rockmate.Rockmate(model)):
+        for _ in range(2):
+            trained(x).backward()
+            gradients.append([parameter.grad for parameter in model.parameters()])
+            model.zero_grad()
+    for others in gradients[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(gradients[0], others, strict=True))
