@@ -9,7 +9,7 @@ written into Dynamo's graph where several ops share it. The rules are those of `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -61,6 +61,18 @@ def share_autocasts(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.Gra
     return fx.GraphModule(gm, graph)
 
 
+def weights_cast(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> tuple[list[int], bool]:
+    """Numbers of the inputs that are weights which autocast casts in the graph, and whether their region goes on outside."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    weights = {node: value for node, value in zip(placeholders, example_inputs, strict=True) if _may_be_cached(value)}
+    cast = {uses[0][1] for uses in _uses_by_region(gm, weights)}
+    return [number for number, node in enumerate(placeholders) if node in cast], _is_inside_region(weights.values())
+
+
+def _is_inside_region(weights: Iterable[torch.Tensor]) -> bool:
+    return any(torch.is_autocast_enabled(device_type) for device_type in {value.device.type for value in weights})
+
+
 def _may_be_cached(value: Any) -> bool:
     return (
         isinstance(value, torch.Tensor)
@@ -78,7 +90,7 @@ def _uses_by_region(gm: fx.GraphModule, weights: dict[fx.Node, torch.Tensor]) ->
     """
     types = {value.device.type for value in weights.values()}
     outer = {device_type: _Region(device_type) for device_type in types}
-    depth = 1 if any(region.enabled for region in outer.values()) else 0
+    depth = 1 if _is_inside_region(weights.values()) else 0
     regions = [outer]
     entered: dict[fx.Node, None] = {}
     kept: dict[fx.Node, list[tuple[fx.Node, fx.Node, Any]]] = {}

@@ -21,6 +21,7 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from rockmate.aliased_outputs import separate_outputs, tied
 from rockmate.autocast import share_autocasts
+from rockmate.cast_weights import CastWeights
 from rockmate.checks import check_dynamo_graph
 from rockmate.decompositions import DECOMPOSITIONS, keep_addcdiv_whole, restore_fused_arithmetic, spell_out_draws
 from rockmate.eager_backward import eager_backward
@@ -166,7 +167,7 @@ def _piece_of(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Option
                 run = _compile(module, every_input, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
         return (lambda *args: run(*args, *(args[i] for i in repeated))) if repeated else run
 
-    return Piece(group, compile_variant, _own_inputs(gm), terms.summed_beforehand)
+    return Piece(group, compile_variant, _own_inputs(gm), terms.summed_beforehand, CastWeights(gm, example_inputs))
 
 
 def _own_inputs(gm: fx.GraphModule) -> frozenset[int]:
@@ -236,6 +237,7 @@ class _CompiledGraph:
         self._options = options
         self._lower_plans: LowerPlans[tuple[StepPlan, Callable[..., Any]]] = LowerPlans()
         self._next: int | Trial[tuple[StepPlan, Callable[..., Any]]] | None = None
+        self._cast_weights = CastWeights(gm, example_inputs)
         self._compile(example_inputs, None)
 
     def _compile(self, inputs: Sequence[Any], tangents: frozenset[int] | None, limit_bytes: int | None = None) -> None:
@@ -266,6 +268,7 @@ class _CompiledGraph:
                 self._compile(args, self._step.observed)
         elif self._next is not None:
             self._change_plan(args)
+        self._cast_weights.begin_call(args)
         outputs = self._run(*args)
         if self._step.plan is not None:
             compiled_function(outputs)

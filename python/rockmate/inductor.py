@@ -9,7 +9,8 @@ their generator state. Inductor runs independent ops in any order: draws are cha
 
 *Recomputation.* Forward and backward are compiled apart, so that nothing that is computed again can be merged with its first
 run, and no pass that merges equal nodes runs on either graph (those belong to Inductor's own partition of the joint graph).
-What remains is fusion, which may join an op that is computed again with an earlier one, and so let its result live longer.
+What remains is fusion, which may join an op that is computed again with an earlier one, and so let its result live longer: what
+is computed again waits for the gradient before it.
 
 *Layouts.* What the graphs return, saved tensors included, keeps its traced strides: a backward pass for gradients that nobody
 expected reads the same saved tensors through the native executor.

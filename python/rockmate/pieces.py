@@ -30,6 +30,7 @@ from torch.utils._pytree import tree_leaves
 
 from rockmate.allocation import CallNode, allocate, chosen_peak_bytes, min_budget_bytes, store_all_peak_bytes
 from rockmate.between import CallRecord, held_between, storages_of
+from rockmate.cast_weights import CastWeights
 from rockmate.errors import BudgetError
 from rockmate.options import Options
 from rockmate.piece_options import PieceOption, PieceOptions
@@ -86,13 +87,20 @@ class Piece:
     Attributes:
         options: the ways to run it, for each set of gradients that came so far.
         summed_beforehand: gives the numbers of the inputs whose gradients it sums in part before it hands them on.
+        cast_weights: those that it casts under autocast.
         tangents: the gradients that are expected, by number; ``None`` before the first capture.
     """
 
     def __init__(
-        self, group: PieceGroup, compile: Compile, own_inputs: frozenset[int], summed_beforehand: Callable[[], frozenset[int]]
+        self,
+        group: PieceGroup,
+        compile: Compile,
+        own_inputs: frozenset[int],
+        summed_beforehand: Callable[[], frozenset[int]],
+        cast_weights: CastWeights,
     ) -> None:
         self.group = group
+        self.cast_weights = cast_weights
         self.summed_beforehand = summed_beforehand
         self.options: dict[frozenset[int], PieceOptions] = {}
         self.tangents: frozenset[int] | None = None
@@ -158,6 +166,7 @@ class _Step:
         self.group = group
         self.given: list[Any] = [value for value in tree_leaves(given) if isinstance(value, torch.Tensor)]
         self.calls: list[_Call] = []
+        self.cast_weights: set[int] = set()  # identities of the weights that pieces have cast under autocast
         self.node: CallNode | None = None  # of the latest call
         self.nodes: list[CallNode] = []  # of the calls, as far as they were seen before
         self.is_new = False  # whether a call came that has no option allocated
@@ -234,6 +243,7 @@ class PieceGroup:
             if step.is_new:
                 self._check_forward(step, piece.current_options)
         given = storages_of(piece.given_inputs(args))
+        piece.cast_weights.begin_call(args, step.cast_weights)
         outputs = variant.run(*args)
         function = compiled_function(outputs)
         if function is not None:
