@@ -277,6 +277,21 @@ def test_autocast_of_a_layer_used_twice(times: str) -> Case:
     return Case(Fn(forward, **mlp(d=nn.Linear(64, 64))), rows(), step=in_autocast(torch.bfloat16))
 
 
+@equal(
+    "C5",
+    "autocast, two calls in one region",
+    "equal where autocast keeps no casts; else the gradients of weights round otherwise, and a warning tells it",
+)
+def test_two_calls_in_one_autocast_region() -> Case:
+    def step(model: nn.Module, args: Any, kwargs: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+            output = model(*args, **kwargs) + model(*args, **kwargs)
+        weighted(output).backward()
+        return output
+
+    return Case(Fn(lambda m, x: m.b(torch.sin(m.a(x))), **mlp()), rows(), step=step, holds_budget=False)
+
+
 BREAKS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "a branch on the data": lambda m, x: m.b(torch.sin(m.a(x))) if x.sum() > 0 else m.b(torch.cos(m.a(x))),
     "a call that is opaque to the tracer": lambda m, x: m.b(opaque(torch.sin(m.a(x)))),
@@ -300,6 +315,29 @@ def opaque(h: Tensor) -> Tensor:
 def test_graph_breaks(what: str) -> Case:
     # What the pieces keep together is the matter of test_pieces.py; here, code between them takes memory of its own.
     return Case(Fn(BREAKS[what], **mlp()), lambda step: (torch.randn(24, 16) + (-1) ** step,), holds_budget=False)
+
+
+COMPILED_OTHERWISE: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "other numbers": lambda m, h: h * 3 if torch.compiler.is_compiling() else torch.cos(h) + h,
+    "a scan instead of a loop": lambda m, h: torch.cumsum(h, 0) if torch.compiler.is_compiling() else loop_of_sums(h),
+}
+
+
+def loop_of_sums(h: Tensor) -> Tensor:
+    sums = [h[0]]
+    for row in h[1:]:
+        sums.append(sums[-1] + row)
+    return torch.stack(sums)
+
+
+@equal(
+    "C6",
+    "it asks whether it is compiled, and computes otherwise then: {what}",
+    "equal; where the plain path can't be captured whole it trains as compiled, and a warning tells it",
+)
+@pytest.mark.parametrize("what", COMPILED_OTHERWISE)
+def test_it_computes_otherwise_when_compiled(what: str) -> Case:
+    return Case(Fn(lambda m, x: m.b(torch.sin(COMPILED_OTHERWISE[what](m, m.a(x)))), **mlp()), rows())
 
 
 @equal("C6", "a number or a size that the data give: {what}")
