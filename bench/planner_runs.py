@@ -100,7 +100,8 @@ class Runner:
         return int(facts["num_forward_ops"]) + int(facts["num_backward_ops"])
 
     def run(self, jobs: Iterable[Job]) -> dict[Job, Outcome]:
-        """In the order given. What has not begun when the time is up is left out, and counted in ``left_out``."""
+        """In the order given, those of one thread several at once, the others one at a time. What has not begun when the time is
+        up is left out, and counted in ``left_out``."""
         distinct = list(dict.fromkeys(jobs))
         waiting = [job for job in distinct if job.key not in self._known]
         done = 0
@@ -122,7 +123,10 @@ class Runner:
                 print(f"[{done}/{len(waiting)}] {what}", file=sys.stderr, flush=True)
 
         with ThreadPoolExecutor(self.processes) as pool:
-            list(pool.map(one, waiting))
+            list(pool.map(one, (job for job in waiting if job.threads == 1)))
+        for job in waiting:
+            if job.threads > 1:
+                one(job)
         return {job: self._known[job.key] for job in distinct if job.key in self._known}
 
     def _remembered(self) -> dict[str, Outcome]:

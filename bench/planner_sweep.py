@@ -34,12 +34,17 @@ EFFORTS = {
     "rockmate": Effort(part=0.25),
     AUTO: Effort(part=1.0),
 }
+AUTO_THREADS = 2  # it runs what it has in threads, as it does for a user; the others search on one
 MOST_OPS = 6000  # beyond, an instance is no part of the sweep
 LEFT_OUT = ("gpt2_4_layers", "gpt2_6_layers", "gpt2_8_layers", "gpt2_medium_sdpa")  # told by their neighbours
 
 
 def effort(planner: str) -> Effort:
     return EFFORTS.get(planner, Effort())
+
+
+def threads_of(planner: str) -> int:
+    return AUTO_THREADS if planner == AUTO else 1
 
 
 def time_limit_for(time_limit_s: float, num_ops: int) -> float:
@@ -49,7 +54,7 @@ def time_limit_for(time_limit_s: float, num_ops: int) -> float:
 
 def floor_jobs(runner: Runner, instances: Iterable[str], time_limit_s: float) -> list[Job]:
     return [
-        Job(instance, planner, NO_BUDGET, time_limit_for(time_limit_s, runner.num_ops(instance)))
+        Job(instance, planner, NO_BUDGET, time_limit_for(time_limit_s, runner.num_ops(instance)), threads_of(planner))
         for instance in instances
         for planner in (AUTO, "rockmate")
     ]
@@ -84,7 +89,7 @@ def sweep_jobs(runner: Runner, floors: dict[str, int], planners: Sequence[str], 
             seconds = scaled_s if its.seconds is None else min(its.seconds, 5 * time_limit_s)
             step = round(1 / its.part)
             chosen = [share for i, share in enumerate(shares) if i % step == step - 1 or (planner == AUTO and i == 0)]
-            jobs += [Job(instance, planner, share, seconds) for share in chosen]
+            jobs += [Job(instance, planner, share, seconds, threads_of(planner)) for share in chosen]
     return jobs
 
 

@@ -1,6 +1,6 @@
 """Every planner on every instance, held against each other and against what others have published (`make bench-planners`).
 
-python bench/planners.py                        all of it; about half an hour on two quiet cores
+python bench/planners.py                        all of it; about three quarters of an hour on two quiet cores
 python bench/planners.py --write                stores it in bench/results/planners.json, .md and .html too
 python bench/planners.py --quick                a few small instances, in two minutes
 python bench/planners.py --graphs gpt2_large,resnet101 --only sweep,paper --planners auto,rotor --budgets 8
@@ -48,8 +48,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=2.0,
         help="seconds for one planner at one budget on a small graph; more by 1 for 1000 ops (2)",
     )
-    parser.add_argument("--processes", type=int, default=2, help="planners at once, one thread each (2)")
-    parser.add_argument("--minutes", type=float, default=45.0, help="begin no more runs after as many minutes (45)")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="planners of one thread at once; auto has two, and the machine to itself (2)"
+    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no more runs after as many minutes (60)")
     parser.add_argument("--quick", action="store_true", help="a few small instances, six budgets, one second each")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run of the same build has found")
     parser.add_argument("--command", type=Path, default=default_command(), help="the rockmate command")

@@ -1,13 +1,18 @@
 #include "rockmate/planners/auto.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "rockmate/planner/background.h"
 #include "rockmate/planner/judge.h"
+#include "rockmate/planners/fastsa.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/solvers/anneal.h"
 #include "rockmate/solvers/polish.h"
@@ -20,6 +25,7 @@ constexpr double kCurveShare = 0.4;     // of the time limit, at most, for the c
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;                // ops
 constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
+constexpr int kMaxBeside = 2000;           // ops: fastsa is run beside the rest
 constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain ...
 constexpr double kAnnealShareAbove = 0.5;  // ... and nothing meets the budget yet
 constexpr double kAnnealShareChain = 0.4;  // where it has one
@@ -28,10 +34,12 @@ constexpr double kMostAnnealed = 60;       // seconds
 constexpr std::int64_t kRunTrials = 1500;  // of the first run, times ops
 constexpr std::int64_t kLeastTrials = 500'000;
 constexpr double kLeastRun = 0.5;                     // of the run before: no shorter one is begun
-constexpr double kDescentShare = 0.7;                 // of the time left, at most
+constexpr double kDescentShare = 0.7;                 // of the time left, at most ...
+constexpr double kNamingShare = 0.25;                 // ... where nothing can meet the budget: it has to do for one that is met
 constexpr double kLastShare = 0.1;                    // of the time left, for the other planners after polishing
 constexpr std::int64_t kDescentTrials = 400'000'000;  // of each budget, times ops
 constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
+constexpr auto kPoll = std::chrono::milliseconds(20);
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 
 class Auto {
@@ -45,17 +53,28 @@ class Auto {
         plain_(*judged_plan(graph, store_all_sequence(graph), "store-all")),
         lowest_(plain_) {}
 
+  ~Auto() { fastsa_stop_ = true; }
+
   PlannerAnswer run() {
     add(plain_);
+    const bool is_small_enough = graph_.num_ops() <= kMaxBeside && !is_done() && std::isfinite(bound_us_);
+    if (is_small_enough && threads() > 1) begin_fastsa();
     if (!is_done()) add_curve();
+    if (is_small_enough && is_loose()) begin_fastsa();
+    if (num_threads(context_.options().threads) == 1) await_fastsa();
     if (!is_done() && is_loose()) anneal_plain();
+    take_fastsa();
     least_peak_bytes_ = least_peak();
     if (!is_done() && !fits(starts_.front())) descend();
+    take_fastsa();
     const bool needs_others = !fits(starts_.front());
     if (!is_done() && needs_others) add_others();
     if (!is_done() && !is_loose()) anneal_plain();
+    take_fastsa();
     if (!is_done()) polish_starts();
     if (!is_done() && !needs_others && add_others()) polish_starts();
+    if (is_small_enough && !is_done()) begin_fastsa();
+    await_fastsa();
     least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
     PlannerAnswer answer;
     answer.note = note_;
@@ -79,9 +98,14 @@ class Auto {
   // No chain, or a small graph: the order of ops decides, and annealing from the plain order is what finds it.
   bool is_loose() const { return !has_chain_ || graph_.num_ops() < kSmall; }
 
+  // What is named must be found again by whoever asks for it: what a search for this very budget ends at does not count, unless
+  // it is within.
   Bytes least_peak() const {
-    Bytes least = curve_least_bytes_ > 0 ? curve_least_bytes_ : starts_.front().peak_bytes;
-    for (const Plan& plan : starts_) least = std::min(least, plan.peak_bytes);
+    Bytes least = std::min(plain_.peak_bytes, descended_bytes_);
+    if (curve_least_bytes_ > 0) least = std::min(least, curve_least_bytes_);
+    for (const Plan& plan : starts_) {
+      if (fits(plan)) least = std::min(least, plan.peak_bytes);
+    }
     return least;
   }
 
@@ -107,8 +131,41 @@ class Auto {
     return fits(best) && best.time_us - plain_.time_us <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_.time_us;
   }
 
+  // fastsa's own run, in a thread of its own: what it finds when it is asked, this planner finds too.
+  void begin_fastsa() {
+    if (fastsa_.joinable()) return;
+    fastsa_ = std::jthread([this] {
+      PlannerOptions options = context_.options();
+      options.on_progress = {};
+      options.threads = 1;
+      options.time_limit_s = std::max(context_.seconds_left(), 1e-3);
+      const PlannerAnswer answer = fastsa(graph_, budget_bytes_, PlannerContext(options, &fastsa_stop_));
+      fastsa_plan_ = answer.sequence.empty() ? std::nullopt : judged_plan(graph_, answer.sequence, "auto");
+      fastsa_ended_ = true;
+    });
+  }
+
+  bool fastsa_runs() const { return fastsa_.joinable() && !fastsa_ended_; }
+
+  void take_fastsa() {
+    if (!fastsa_.joinable() || fastsa_runs()) return;
+    if (fastsa_plan_) add(*std::exchange(fastsa_plan_, std::nullopt));
+  }
+
+  void await_fastsa() {
+    if (!fastsa_.joinable()) return;
+    while (fastsa_runs() && !is_done() && context_.progress("anneal", 1)) std::this_thread::sleep_for(kPoll);
+    fastsa_stop_ = true;
+    while (fastsa_runs()) std::this_thread::sleep_for(kPoll);
+    take_fastsa();
+  }
+
+  // Of the rest: fastsa has one.
+  int threads() const { return std::max(num_threads(context_.options().threads) - (fastsa_runs() ? 1 : 0), 1); }
+
   void add_curve() {
     PlannerOptions options = context_.options();
+    options.threads = threads();
     options.time_limit_s = std::max(context_.seconds_left() * kCurveShare, 1e-3);
     options.focus_bytes = budget_bytes_;
     try {
@@ -154,8 +211,8 @@ class Auto {
     if (graph_.num_ops() > kMaxAnnealed || seconds <= 0 || !std::isfinite(bound_us_)) return;
     const PlannerContext time = context_.within(seconds);
     std::vector<std::function<void()>> tasks;
-    for (int i = 0; i < num_threads(context_.options().threads); ++i) {
-      tasks.push_back([&, i] { anneal_restarts(static_cast<std::uint64_t>(i), time); });
+    for (int i = 0; i < threads(); ++i) {
+      tasks.push_back([&, i] { anneal_restarts(static_cast<std::uint64_t>(2 + i), time); });
     }
     run_all("anneal", tasks);
   }
@@ -180,7 +237,8 @@ class Auto {
   // short only as a last resort, so that the least budget named is met when asked. Ends where the budget is met.
   void descend() {
     const Bytes floor_bytes = peak_floor(graph_);
-    const PlannerContext time = context_.within(kDescentShare * context_.seconds_left());
+    const double share = std::isfinite(bound_us_) ? kDescentShare : kNamingShare;
+    const PlannerContext time = context_.within(share * context_.seconds_left());
     std::vector<std::function<void()>> tasks;
     if (graph_.num_ops() <= kMaxAnnealed) {
       for (std::uint64_t seed : {4, 5}) tasks.push_back([&, seed] { annealed_descent(floor_bytes, seed, time); });
@@ -195,10 +253,20 @@ class Auto {
         options.heat = 0.3;
         options.gradual = i % 2 == 0;
         options.stop = &stop_;
-        add(polish(graph_, i < 2 ? plain_.sequence : lowest_.sequence, options).sequence);
+        add_descended(polish(graph_, i < 2 ? plain_.sequence : lowest_.sequence, options).sequence);
       });
     }
     run_all("least budget", tasks);
+  }
+
+  void add_descended(const std::vector<OpId>& sequence) {
+    std::optional<Plan> plan = judged_plan(graph_, sequence, "auto");
+    if (!plan) return;
+    {
+      const std::lock_guard lock(mutex_);
+      descended_bytes_ = std::min(descended_bytes_, plan->peak_bytes);
+    }
+    add(std::move(*plan));
   }
 
   // Anneals towards budgets between what was reached and what was not.
@@ -213,7 +281,7 @@ class Auto {
       options.seed = seed + 16 * static_cast<std::uint64_t>(step);
       options.stop = &stop_;
       const AnnealResult result = anneal(graph_, plain_.sequence, options);
-      add(result.sequence);
+      add_descended(result.sequence);
       reached = std::min(reached, result.peak_bytes);
       if (result.peak_bytes > options.budget_bytes) missed = options.budget_bytes;
     }
@@ -234,13 +302,13 @@ class Auto {
     if (!has_chain_ || graph_.num_ops() < kSmall) {  // what has little structure is best begun from its own order
       starts.insert(starts.end(), 2, plain_);
     }
-    const int threads = num_threads(context_.options().threads);
     double length = total / 8;
     for (int phase = 0, idle = 0; idle < 2 && !is_done() && time.seconds_left() > 0.01; ++phase) {
       std::vector<std::function<void()>> tasks;
       std::atomic<bool> improved{false};
-      const int count = phase == 0 ? static_cast<int>(starts.size()) : threads;
-      const int waves = (count + threads - 1) / threads;
+      const int abreast = threads();
+      const int count = phase == 0 ? static_cast<int>(starts.size()) : abreast;
+      const int waves = (count + abreast - 1) / abreast;
       const double seconds = std::min(length, time.seconds_left()) / waves;
       for (int i = 0; i < count; ++i) {
         tasks.push_back([&, i] {
@@ -271,7 +339,7 @@ class Auto {
       if (!stop_) tasks[i]();
       ++finished;
     };
-    run_watched([&] { run_parallel(count, context_.options().threads, run_one); },
+    run_watched([&] { run_parallel(count, threads(), run_one); },
                 [&] {
                   const double done = share > 0 ? share : static_cast<double>(finished) / count;
                   if (!context_.progress(stage, done)) stop_ = true;
@@ -287,10 +355,12 @@ class Auto {
   std::mutex mutex_;
   std::vector<Plan> starts_;   // the best few, best first
   std::optional<Plan> above_;  // the next plan of the curve above the budget
-  Bytes least_peak_bytes_ = 0, curve_least_bytes_ = 0;
+  Bytes least_peak_bytes_ = 0, curve_least_bytes_ = 0, descended_bytes_ = std::numeric_limits<Bytes>::max();
   std::string note_;
   bool has_chain_ = false;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, fastsa_stop_{false}, fastsa_ended_{false};
+  std::optional<Plan> fastsa_plan_;  // written before fastsa_ended_
+  std::jthread fastsa_;
 };
 
 }  // namespace

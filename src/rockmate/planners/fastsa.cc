@@ -9,31 +9,42 @@
 namespace rockmate {
 namespace {
 
-constexpr double kFirstShare = 0.8;  // of the time: from the plain order to the budget
+constexpr double kFirstShare = 0.8;  // of the time, at most: from the plain order to the budget
 constexpr double kSecondHeat = 0.05;
+// What a slow machine does in the time that is given, and takes some two thirds of it for.
+constexpr double kTrialsPerSecond = 0.6e6, kOpsOfHalfRate = 600;  // on a graph of no ops; on one of so many it is about half
+constexpr double kRoundsPerSecond = 3000, kOpsPerSecond = 1.8e6;  // rounds: the first, or as many as touch so many ops
 
 }  // namespace
 
+double usual_fastsa_seconds(OpId num_ops) { return 3 + static_cast<double>(num_ops) / 500; }
+
 PlannerAnswer fastsa(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  const auto num_ops = static_cast<double>(graph.num_ops());
   const double wanted = context.options().polish_s;
-  const double usual = 3 + static_cast<double>(graph.num_ops()) / 500;
-  const double seconds = std::min(wanted >= 0 ? wanted : usual, context.seconds_left());
+  const double given = wanted >= 0 ? wanted : usual_fastsa_seconds(graph.num_ops());
+  const double left = std::max(context.seconds_left(), 1e-3);
   std::atomic<bool> stop{false};
   AnnealOptions first;
   first.budget_bytes = budget_bytes;
-  first.seconds = std::max(seconds * kFirstShare, 1e-3);
+  first.seconds = left * kFirstShare;
+  first.max_trials = static_cast<std::int64_t>(given * kTrialsPerSecond / (0.75 + num_ops / kOpsOfHalfRate)) + 1;
   first.stop = &stop;
   PolishOptions then;
   then.budget_bytes = budget_bytes;
-  then.seconds = std::max(seconds * (1 - kFirstShare), 1e-3);
+  then.max_rounds = static_cast<std::int64_t>(given * std::min(kRoundsPerSecond, kOpsPerSecond / num_ops)) + 1;
   then.heat = kSecondHeat;
   then.stop = &stop;
   PlannerAnswer answer;
-  const PlannerContext own = context.within(std::max(seconds, 1e-3));
-  run_watched([&] { answer.sequence = polish(graph, anneal(graph, store_all_sequence(graph), first).sequence, then).sequence; },
-              [&] {
-                if (!context.progress("anneal", 1 - own.seconds_left() / seconds)) stop = true;
-              });
+  run_watched(
+      [&] {
+        const std::vector<OpId> sequence = anneal(graph, store_all_sequence(graph), first).sequence;
+        then.seconds = std::max(context.seconds_left(), 1e-3);
+        answer.sequence = polish(graph, sequence, then).sequence;
+      },
+      [&] {
+        if (!context.progress("anneal", std::min(1 - context.seconds_left() / left, 1.0))) stop = true;
+      });
   return answer;
 }
 

@@ -6,6 +6,7 @@
 
 #include "rockmate/solvers/dice.h"
 #include "rockmate/solvers/position_line.h"
+#include "rockmate/solvers/share_done.h"
 
 namespace rockmate {
 namespace {
@@ -54,7 +55,7 @@ class Anneal {
         remember();
         if (options_.stop != nullptr && *options_.stop) break;
         const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begin;
-        done = std::max(gone.count() / options_.seconds, static_cast<double>(trial) / static_cast<double>(options_.max_trials));
+        done = share_done(gone.count() / options_.seconds, trial, options_.max_trials);
         cool(std::min(done, 1.0));
       }
       best_.trials = trial + 1;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "rockmate/solvers/dice.h"
+#include "rockmate/solvers/share_done.h"
 #include "rockmate/solvers/time_line.h"
 
 namespace rockmate {
@@ -43,7 +44,7 @@ class Polish {
     for (std::int64_t round = 0; done < 1; ++round) {
       if (round % 64 == 0) {
         const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begin;
-        done = std::max(gone.count() / options_.seconds, static_cast<double>(round) / static_cast<double>(options_.max_rounds));
+        done = share_done(gone.count() / options_.seconds, round, options_.max_rounds);
         if (options_.stop != nullptr && *options_.stop) break;
         lower_budget(done);
         temperature_ = options_.heat * mean_us_ * std::pow(kCoolest, std::min(done, 1.0));

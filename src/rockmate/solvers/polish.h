@@ -25,7 +25,7 @@ namespace rockmate {
 struct PolishOptions {
   Bytes budget_bytes = 0;
   double seconds = 1;                                                  // the schedule of temperatures ends here ...
-  std::int64_t max_rounds = std::numeric_limits<std::int64_t>::max();  // ... or here, whichever comes first
+  std::int64_t max_rounds = std::numeric_limits<std::int64_t>::max();  // ... or here, whichever comes first (share_done.h)
   std::uint64_t seed = 1;
   double heat = 1;      // the first temperature, in units of an op's mean time
   bool gradual = true;  // a start above the budget is brought down over the first part of the run, not at once
