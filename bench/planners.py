@@ -49,7 +49,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="seconds for one planner at one budget on a small graph; more by 1 for 1000 ops (2)",
     )
     parser.add_argument(
-        "--processes", type=int, default=2, help="planners of one thread at once; auto has two, and the machine to itself (2)"
+        "--processes", type=int, default=2, help="planners at once, one thread each (2); auto has two, and runs alone"
     )
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no more runs after as many minutes (60)")
     parser.add_argument("--quick", action="store_true", help="a few small instances, six budgets, one second each")

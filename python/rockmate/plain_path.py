@@ -84,12 +84,16 @@ class Answers:
 def answering(answers: Answers) -> Iterator[None]:
     """Models that Dynamo captures inside, in this thread, hear ``answers``."""
     _listen()
-    before = getattr(_local, "answers", None)
+    before = _told()
     _local.answers = answers
     try:
         yield
     finally:
         _local.answers = before
+
+
+def _told() -> Answers | None:
+    return getattr(_local, "answers", None)
 
 
 @functools.cache
@@ -99,13 +103,13 @@ def _listen() -> None:
         handlers[question] = _handler(handlers[question])
     for question in _RECORDING:
         torch.compiler.allow_in_graph(question)
-        handlers.setdefault(question, lambda _, tx: VariableTracker.build(tx, False))
+        handlers.setdefault(question, lambda _, tx: None if _told() is None else VariableTracker.build(tx, False))
 
 
 def _handler(original: Callable[..., Any]) -> Callable[..., Any]:
     def handler(self: Any, tx: Any, *args: Any, **kwargs: Any) -> Any:
         truth = original(self, tx, *args, **kwargs)
-        answers: Answers | None = getattr(_local, "answers", None)
+        answers = _told()
         if answers is None or tx.f_code.co_filename.startswith(_TORCH):
             return truth
         place = _place_of(tx)
