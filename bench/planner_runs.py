@@ -100,8 +100,10 @@ class Runner:
         return int(facts["num_forward_ops"]) + int(facts["num_backward_ops"])
 
     def run(self, jobs: Iterable[Job]) -> dict[Job, Outcome]:
-        """In the order given: first those of one thread, several at once, then the others, one at a time. What has not begun when
-        the time is up is left out, and counted in ``left_out``."""
+        """In the order given: first those of one thread, several at once, then the others, one at a time.
+
+        What has not begun when the time is up is left out, and counted in ``left_out``.
+        """
         distinct = list(dict.fromkeys(jobs))
         waiting = [job for job in distinct if job.key not in self._known]
         done = 0
