@@ -23,7 +23,7 @@ from typing import Any
 
 import planner_targets
 import planner_times
-from planner_factors import average_cost, factors
+from planner_factors import average_cost, average_jobs, factors
 from planner_instances import INSTANCES, Instance, default_cache, default_command, graph_file, published
 from planner_plots import page
 from planner_published import published_section
@@ -113,7 +113,8 @@ def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[st
         swept.sort(key=lambda o: (order[o.job.instance], -o.job.share))
         models = [i.name for i in instances if i.family == "model" and i.name in taking_part]
         part = factors(swept, models)
-        part.targets += average_cost(swept, models)
+        exact = runner.run(average_jobs(runner, models, limit_s))
+        part.targets += average_cost([*swept, *exact.values()], models)
         parts += [part, report_sweep(swept, planners)]
     parts.append(Part([_instance_table(instances, runner)]))
     return parts, swept, planners, runner.left_out
