@@ -34,19 +34,10 @@ class Run:
     model: Any = None
 
 
-def train(make: Make, wrap: Callable[[nn.Module], nn.Module] = lambda model: model, steps: int = 3, nudge: float = 0.0) -> Run:
-    """Train with plain SGD from fixed seeds. The random stream is set once, before the model is wrapped.
-
-    ``nudge`` changes each parameter by up to so much of itself, to see how a model magnifies rounding: 1e-7 is the last bit.
-    """
+def train(make: Make, wrap: Callable[[nn.Module], nn.Module] = lambda model: model, steps: int = 3) -> Run:
+    """Train with plain SGD from fixed seeds. The random stream is set once, before the model is wrapped."""
     torch.manual_seed(0)
     model, inputs = make()
-    if nudge:
-        generator = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                change = torch.empty(parameter.shape).uniform_(1 - nudge, 1 + nudge, generator=generator)
-                parameter *= change.to(parameter)
     torch.manual_seed(1)
     trained = wrap(model)
     run = Run(model=trained)
@@ -112,12 +103,11 @@ def same_results(expected: Run, got: Run) -> bool:
     return first_difference(expected, got) is None
 
 
-def beyond_rounding(expected: Run, got: Run, tolerance: float = 1e-3, nudged: Run | None = None) -> str | None:
+def beyond_rounding(expected: Run, got: Run, tolerance: float = 1e-3) -> str | None:
     """Name of the first thing of the first step that rounding does not explain, or ``None``.
 
     Floating-point tensors may differ by ``tolerance`` of their largest entry, all others not at all; gradients that are
-    nothing but rounding, by as much of :func:`_gradient_floor`. With ``nudged`` (see :func:`train`) they may also differ by
-    three times as much as there. Later steps start from parameters that rounding has moved.
+    nothing but rounding, by as much of :func:`_gradient_floor`. Later steps start from parameters that rounding has moved.
     """
     floor = _gradient_floor(expected)
     for name, value in expected.states[0].items():
@@ -129,8 +119,6 @@ def beyond_rounding(expected: Run, got: Run, tolerance: float = 1e-3, nudged: Ru
         scale = floor if name.startswith("grad ") else 1e-30
         if value.is_floating_point() and value.numel() > 0:
             allowed = tolerance * max(value.abs().max().item(), scale)
-            if nudged is not None:
-                allowed += 3 * (value - nudged.states[0][name]).abs().max().item()
             is_close = value.shape == other.shape and (value - other).abs().max().item() <= allowed  # not where either is nan
         else:
             is_close = torch.equal(value, other)

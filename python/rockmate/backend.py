@@ -165,6 +165,7 @@ def _piece_of(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Option
             every_input = [*inputs, *(inputs[i] for i in repeated)]
             with paused():
                 run = _compile(module, every_input, StepPlan(options, _parameters(inputs), variant.tangents, hooks))
+        terms.fixed = places
         return (lambda *args: run(*args, *(args[i] for i in repeated))) if repeated else run
 
     return Piece(group, compile_variant, _own_inputs(gm), terms.summed_beforehand, CastWeights(gm, example_inputs))

@@ -22,7 +22,7 @@ from rockmate.errors import CaptureError, DataDependentError, RockmateError
 from rockmate.meter import paused
 from rockmate.options import Options
 from rockmate.pieces import PieceGroup
-from rockmate.plain_path import Answers, Place, answering, places_text
+from rockmate.plain_path import Answers, Place, answered, places_text
 from rockmate.tracing import quick_tracing
 
 log = logging.getLogger("rockmate")
@@ -62,7 +62,7 @@ class CompiledStep:
         self._settings: dict[str, Any] = {**_ALWAYS, **({"allow_rnn": True} if _has_recurrent_layers(model) else {})}
         self._compiled = self._compile(None)
         self._group: PieceGroup | None = None
-        self._answers = Answers(compiling=options.told_compiling is True)
+        self._answers = Answers(compiling=options.told_compiling is True)  # what it hears when it asks whether it is compiled
         self._warned: set[Place] = set()
         self._called = False
         self._told = False
@@ -81,6 +81,7 @@ class CompiledStep:
                 log.info("%s; it runs in pieces", why)
             self._group = PieceGroup(self._options)
             self._settings = {"allow_rnn": True, **_ALWAYS, **_BREAK_AT_DATA}
+            self._answers = Answers(compiling=self._options.told_compiling is True, is_limited=False)
             self._compiled = self._compile(self._group)
             self._called = False
         elif capturing_only():
@@ -98,16 +99,18 @@ class CompiledStep:
 
     def _run_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """On the plain path of a model that has two, as far as that can be captured whole (see :mod:`rockmate.plain_path`)."""
-        plain = self._answers
         while True:
+            self._answers.last = None
             try:
                 return self._run(args, kwargs)
             except (*NOT_IN_ONE_PIECE, CaptureError) as error:
+                if isinstance(error.__cause__, torch._dynamo.exc.FailOnRecompileLimitHit):
+                    raise
                 others = self._answers.after(why_not(error, self._model)) if self._options.told_compiling is None else None
-                self._answers = others or plain  # pieces take the plain path
-                self._compiled, self._called = self._compile(None), False
                 if others is None:
                     raise
+                self._answers = others
+                self._compiled, self._called = self._compile(None), False
 
     def _warn_of_compiled_path(self) -> None:
         """Once a graph was captured: for what questions the truth was needed."""
@@ -154,12 +157,23 @@ class CompiledStep:
 
         # Sizes that change, and numbers that the model reads off its values, are left to the pieces.
         dynamic = False if group is None else None
+        backend = answered(backend, lambda: self._answers)
         return torch.compile(function, backend=backend, dynamic=dynamic, fullgraph=group is None)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            with answering(self._answers):
-                return self._run_compiled(args, kwargs)
+            if self._called and self._group is None and not self._captured_often:
+                try:
+                    return self._compiled(*args, **kwargs)
+                except torch._dynamo.exc.FailOnRecompileLimitHit:  # with the user's limit, and before anything runs
+                    self._captured_often = True
+            with self._dynamo_settings():
+                if self._called:
+                    return self._compiled(*args, **kwargs)
+                with quick_tracing():
+                    result = self._compiled(*args, **kwargs)
+            self._called = True
+            return result
         except torch._dynamo.exc.BackendCompilerFailed as error:
             if isinstance(error.inner_exception, (RockmateError, ValueError)):
                 raise error.inner_exception from None
@@ -171,20 +185,6 @@ class CompiledStep:
                 f"[capture] PyTorch's tracer fails on the model: {why_not(error, self._model)}. Put "
                 "torch.compiler.disable() around that part, so that it runs as it is, between planned pieces"
             ) from error
-
-    def _run_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._called and self._group is None and not self._captured_often:
-            try:
-                return self._compiled(*args, **kwargs)
-            except torch._dynamo.exc.FailOnRecompileLimitHit:  # with the user's limit, and before anything runs
-                self._captured_often = True
-        with self._dynamo_settings():
-            if self._called:
-                return self._compiled(*args, **kwargs)
-            with quick_tracing():
-                result = self._compiled(*args, **kwargs)
-        self._called = True
-        return result
 
     @contextlib.contextmanager
     def _dynamo_settings(self) -> Iterator[None]:

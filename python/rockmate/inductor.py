@@ -112,7 +112,7 @@ def compile_with_inductor(
             output.meta["user_visible_output_idxs"] = [i for i, value in enumerate(returned) if isinstance(value, fx.Node)]
             tangents = [i for i, node in enumerate(read.graph.find_nodes(op="placeholder")) if "tangents" in str(node.target)]
             passes: dict[str, Any] = {"post_grad_custom_post_pass": _ChainOfDraws()}
-            if is_backward:
+            if is_backward and config._pre_fusion_custom_pass is None:
                 passes["_pre_fusion_custom_pass"] = _RecomputeLate(tangents)
             with _draws_kept_whole(traced), config.patch(passes):
                 compiled = compile_fx_inner(
@@ -224,8 +224,11 @@ class _RecomputeLate(CustomSchedulerPass):  # type: ignore[misc]
 
     def __call__(self, nodes: list[Any]) -> list[Any]:
         from torch._inductor.dependencies import WeakDep
+        from torch._inductor.scheduler import ForeachKernelSchedulerNode, GroupedSchedulerNode
         from torch._inductor.virtualized import V
 
+        if any(isinstance(node, (ForeachKernelSchedulerNode, GroupedSchedulerNode)) for node in nodes):
+            return nodes  # ancestors can't be computed anew once nodes have been put together
         names = list(V.graph.graph_inputs)
         of_gradients = {names[i] for i in self._tangents}
         before: str | None = None

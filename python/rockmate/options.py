@@ -76,5 +76,5 @@ class Options:
             raise ValueError(f"[options] compiler is {self.compiler!r}; choose {' or '.join(map(repr, COMPILERS))}")
         if self.tangents not in ("auto", "all"):
             raise ValueError(f"[options] tangents is {self.tangents!r}; choose 'auto' or 'all'")
-        if self.told_compiling not in (None, False, True):
+        if not (self.told_compiling is None or isinstance(self.told_compiling, bool)):
             raise ValueError(f"[options] told_compiling is {self.told_compiling!r}; choose False, True or None")

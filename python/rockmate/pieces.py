@@ -30,7 +30,7 @@ from torch.utils._pytree import tree_leaves
 
 from rockmate.allocation import CallNode, allocate, chosen_peak_bytes, min_budget_bytes, store_all_peak_bytes
 from rockmate.between import CallRecord, held_between, storages_of
-from rockmate.cast_weights import CastWeights
+from rockmate.cast_weights import CastWeights, Weights
 from rockmate.errors import BudgetError
 from rockmate.options import Options
 from rockmate.piece_options import PieceOption, PieceOptions
@@ -166,7 +166,7 @@ class _Step:
         self.group = group
         self.given: list[Any] = [value for value in tree_leaves(given) if isinstance(value, torch.Tensor)]
         self.calls: list[_Call] = []
-        self.cast_weights: set[int] = set()  # identities of the weights that pieces have cast under autocast
+        self.cast_weights: Weights = {}  # those that pieces have cast in autocast regions of the model's own
         self.node: CallNode | None = None  # of the latest call
         self.nodes: list[CallNode] = []  # of the calls, as far as they were seen before
         self.is_new = False  # whether a call came that has no option allocated

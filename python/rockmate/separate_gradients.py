@@ -41,11 +41,13 @@ class Terms:
         guessed: from the Dynamo graph.
         limits: how many are handed on by themselves at most.
         counted: in what was traced; the most of all traces.
+        fixed: how many places each gradient has, once the piece was compiled: its schedules are made for so many.
     """
 
     guessed: dict[int, int]
     limits: dict[int, int]
     counted: dict[int, int] = field(default_factory=dict)
+    fixed: dict[int, int] | None = None
 
     @staticmethod
     def of(gm: fx.GraphModule, inputs: Sequence[Any]) -> Terms:
@@ -58,6 +60,8 @@ class Terms:
 
     def places(self) -> dict[int, int]:
         """How many places each gradient gets."""
+        if self.fixed is not None:
+            return self.fixed
         return {i: min(max(guess, self.counted.get(i, 0)), self.limits[i]) for i, guess in self.guessed.items()}
 
     def count(self, index: int, terms: int) -> None:
@@ -65,7 +69,8 @@ class Terms:
 
     def summed_beforehand(self) -> frozenset[int]:
         """Numbers of the inputs whose gradients have more terms than are handed on by themselves."""
-        return frozenset(i for i, count in self.counted.items() if count > self.limits.get(i, count))
+        places = self.places()
+        return frozenset(i for i, count in self.counted.items() if count > places.get(i, count))
 
 
 def with_repeated_inputs(gm: fx.GraphModule, terms: Terms) -> tuple[fx.GraphModule, list[int]]:
@@ -119,20 +124,23 @@ def separate_terms(
     copies: dict[fx.Node, fx.Node] = {}
     for node in joint.nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
-    places = _places_of_inputs(graph)
+    places, inputs, backward = _places_of_inputs(graph), inputs_with_gradients(graph), _backward_nodes(graph)
     output = graph.output_node()
     outputs: list[Any] = list(output.args[0])  # type: ignore[arg-type]
     for index in [index for index in places if index < num_inputs]:
         first = num_forward_outputs + places[index]
         gradient = _before_copy(outputs[first])
         terms = _terms(gradient)
+        reads = max(_forward_reads(inputs[places[index]], backward), 1)
+        if len(terms) > reads:  # h = a + b hands the gradient of h on as it is: the other sums are those of h
+            terms = [_partial_sum(gradient, len(terms) - reads), *terms[len(terms) - reads + 1 :]]
         counts.count(index, len(terms))
         others = [places[num_inputs + n] for n, of in enumerate(repeated) if of == index and num_inputs + n in places]
         if len(terms) == 1 or not others:
             continue
         room = len(others) + 1
         if len(terms) > room:
-            terms = [_partial_sum(gradient, len(terms) - room), *terms[len(terms) - room + 1 :]]
+            terms = [_partial_sum(gradient, _count_of(gradient) - room), *terms[len(terms) - room + 1 :]]
         outputs[first] = terms[0]
         for place, term in zip(others, terms[1:], strict=False):
             outputs[num_forward_outputs + place] = term
@@ -146,6 +154,21 @@ def _places_of_inputs(graph: fx.Graph) -> dict[int, int]:
     """For each input of the Dynamo graph the place of its gradient among those of the joint graph."""
     descs = [node.meta.get("desc") for node in inputs_with_gradients(graph)]
     return {desc.idx: place for place, desc in enumerate(descs) if isinstance(desc, PlainAOTInput)}
+
+
+def _backward_nodes(graph: fx.Graph) -> set[fx.Node]:
+    """All from the first op on that depends on a gradient."""
+    tangents = {node for node in graph.find_nodes(op="placeholder") if "tangents" in str(node.target)}
+    backward: set[fx.Node] = set()
+    for node in graph.nodes:
+        if backward or not tangents.isdisjoint(node.all_input_nodes):
+            backward.add(node)
+    return backward
+
+
+def _forward_reads(value: fx.Node, backward: set[fx.Node]) -> int:
+    """How often the forward pass reads the value."""
+    return sum(tree_leaves((user.args, user.kwargs)).count(value) for user in value.users if user not in backward)
 
 
 def _before_copy(gradient: Any) -> Any:
@@ -167,6 +190,10 @@ def _sums(gradient: Any) -> list[fx.Node]:
 def _terms(gradient: Any) -> list[Any]:
     sums = _sums(gradient)
     return [sums[-1].args[0], *(node.args[1] for node in reversed(sums))] if sums else [gradient]
+
+
+def _count_of(gradient: Any) -> int:
+    return len(_sums(gradient)) + 1
 
 
 def _partial_sum(gradient: Any, count: int) -> Any:

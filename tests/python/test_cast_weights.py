@@ -76,6 +76,13 @@ def in_two_regions(model: nn.Module) -> None:
         loss.float().backward()
 
 
+def backward_between(model: nn.Module) -> None:
+    x = torch.linspace(-1, 1, 64).reshape(8, 8)
+    with autocast():
+        for part in (x, x + 1):
+            model(part).square().mean().float().backward()
+
+
 def without_cache(model: nn.Module) -> None:
     x = torch.linspace(-1, 1, 64).reshape(8, 8)
     with autocast(cache_enabled=False):
@@ -106,7 +113,7 @@ def test_two_calls_in_one_region_are_told_of() -> None:
         torch.testing.assert_close(got, expected, rtol=0.02, atol=1e-3)
 
 
-@pytest.mark.parametrize("train", [in_two_regions, without_cache, without_autocast])
+@pytest.mark.parametrize("train", [in_two_regions, backward_between, without_cache, without_autocast])
 def test_where_casts_are_not_shared_all_is_equal(train: Callable[[nn.Module], None]) -> None:
     torch.manual_seed(0)
     with no_warning():

@@ -114,7 +114,7 @@ def test_a_step_over_the_budget_is_planned_lower(caplog: pytest.LogCaptureFixtur
     monkeypatch.setattr(LowerPlans, "judge", first_over_the_budget)
     plain = train(transformer, loss_of=itself, steps=4)
     plans: list[rockmate.Plan] = []
-    ours = train(transformer, wrapped(0.5, compiler="inductor", on_plan=plans.append), loss_of=itself, steps=4)
+    ours = train(transformer, wrapped(0.5, compiler="inductor", cost="cpu", on_plan=plans.append), loss_of=itself, steps=4)
     assert_close(plain, ours)
     assert "The next step runs by a plan for" in _told(caplog)[0]
     assert len(plans) == len(measured) > 1

@@ -443,10 +443,27 @@ class Alias(nn.Module):
         return (h * normed).square().mean()
 
 
-def test_terms_that_dynamos_graph_does_not_show() -> None:
+class Residual(nn.Module):
+    """The gradient of a sum that is read often is that of a term as it is; the term is read again in a later piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.shift = nn.Linear(WIDTH, WIDTH), nn.Parameter(torch.randn(WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        torch._dynamo.graph_break()
+        shifted = h + self.shift
+        read = shifted.sin() * 0.7 + shifted.cos() * 1.3 + shifted.tanh()
+        torch._dynamo.graph_break()
+        return (h.sigmoid() * 0.1 + read).square().mean()
+
+
+@pytest.mark.parametrize("kind", [Alias, Residual])
+def test_terms_that_dynamos_graph_does_not_show(kind: type[nn.Module]) -> None:
     """The terms of a gradient are counted when the piece is traced, and not only guessed from the calls in Dynamo's graph."""
     torch.manual_seed(0)
-    model, x = Alias(), torch.randn(64, WIDTH)
+    model, x = kind(), torch.randn(64, WIDTH)
     gradients = []
     for trained in (model, rockmate.Rockmate(model)):
         for _ in range(2):

@@ -11,6 +11,7 @@ import torch
 import zoo
 from compare import assert_same, train, wrapped
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import rockmate
 from rockmate import plain_path
@@ -37,6 +38,10 @@ class Asks(nn.Module):
 
 def other_numbers(h: torch.Tensor) -> torch.Tensor:
     return h * 3 if torch.compiler.is_compiling() else h.sin() + h
+
+
+def other_numbers_asked_otherwise(h: torch.Tensor) -> torch.Tensor:
+    return h * 3 if torch._dynamo.is_compiling() or torch._utils.is_compiling() else h.sin() + h
 
 
 def looks_at_data(h: torch.Tensor) -> torch.Tensor:
@@ -73,7 +78,8 @@ def no_warning() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_warning")
-@pytest.mark.parametrize("branch", [other_numbers, loops])
+@pytest.mark.filterwarnings("ignore:.*is_compiling:FutureWarning")
+@pytest.mark.parametrize("branch", [other_numbers, other_numbers_asked_otherwise, loops])
 def test_the_plain_path_is_captured_whole(branch: Any) -> None:
     ours = train(making(branch), wrapped("80%"), itself)
     assert_same(train(making(branch), loss_of=itself), ours)
@@ -121,6 +127,48 @@ def test_a_plain_path_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(RuntimeWarning, match="too long to be planned op by op.* in loops"):
         ours = train(making(loops), wrapped("80%"), itself)
     assert [state["loss"] for state in ours.states] == compiled_values(loops)
+
+
+def test_a_plain_path_too_long_inside_of_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def checkpointed(h: torch.Tensor) -> torch.Tensor:
+        return checkpoint(loops, h, use_reentrant=False)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(plain_path, "LONGEST_PATH", 30)
+    with pytest.warns(RuntimeWarning, match="in loops"):
+        ours = train(making(checkpointed), wrapped("80%"), itself)
+    assert [state["loss"] for state in ours.states] == compiled_values(loops)
+
+
+@pytest.mark.usefixtures("no_warning")
+def test_long_models_that_ask_once_are_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is called by the functions that asked counts."""
+
+    def asks_first(h: torch.Tensor) -> torch.Tensor:
+        h = other_numbers(h)
+        for _ in range(40):
+            h = h + h / 40
+        return h
+
+    monkeypatch.setattr(plain_path, "LONGEST_PATH", 30)
+    assert_same(train(making(asks_first), loss_of=itself), train(making(asks_first), wrapped("80%"), itself))
+
+
+class Counts(Asks):
+    """It is captured anew in every step, since a number of its own changes."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return super().forward(x) * self.calls
+
+
+@pytest.mark.usefixtures("no_warning")
+def test_captured_anew_it_stays_on_the_plain_path() -> None:
+    def make() -> Made:
+        return Counts(other_numbers), {"x": torch.randn(16, 8)}
+
+    assert_same(train(make, loss_of=itself, steps=4), train(make, wrapped("80%"), itself, steps=4))
 
 
 def breaks_anyway(h: torch.Tensor) -> torch.Tensor:

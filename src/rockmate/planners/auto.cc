@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -57,11 +58,9 @@ class Auto {
 
   PlannerAnswer run() {
     add(plain_);
-    const bool is_small_enough = graph_.num_ops() <= kMaxBeside && !is_done() && std::isfinite(bound_us_);
-    if (is_small_enough && threads() > 1) begin_fastsa();
+    const bool is_small_enough = graph_.num_ops() <= kMaxBeside && std::isfinite(bound_us_);
+    if (!is_done() && is_small_enough && threads() > 1) begin_fastsa();
     if (!is_done()) add_curve();
-    if (is_small_enough && is_loose()) begin_fastsa();
-    if (num_threads(context_.options().threads) == 1) await_fastsa();
     if (!is_done() && is_loose()) anneal_plain();
     take_fastsa();
     least_peak_bytes_ = least_peak();
@@ -73,7 +72,7 @@ class Auto {
     take_fastsa();
     if (!is_done()) polish_starts();
     if (!is_done() && !needs_others && add_others()) polish_starts();
-    if (is_small_enough && !is_done()) begin_fastsa();
+    if (!is_done() && is_small_enough) begin_fastsa();  // with one thread
     await_fastsa();
     least_peak_bytes_ = std::min(least_peak_bytes_, least_peak());
     PlannerAnswer answer;
@@ -139,8 +138,12 @@ class Auto {
       options.on_progress = {};
       options.threads = 1;
       options.time_limit_s = std::max(context_.seconds_left(), 1e-3);
-      const PlannerAnswer answer = fastsa(graph_, budget_bytes_, PlannerContext(options, &fastsa_stop_));
-      fastsa_plan_ = answer.sequence.empty() ? std::nullopt : judged_plan(graph_, answer.sequence, "auto");
+      try {
+        const PlannerAnswer answer = fastsa(graph_, budget_bytes_, PlannerContext(options, &fastsa_stop_));
+        fastsa_plan_ = answer.sequence.empty() ? std::nullopt : judged_plan(graph_, answer.sequence, "auto");
+      } catch (...) {
+        fastsa_error_ = std::current_exception();
+      }
       fastsa_ended_ = true;
     });
   }
@@ -149,6 +152,7 @@ class Auto {
 
   void take_fastsa() {
     if (!fastsa_.joinable() || fastsa_runs()) return;
+    if (fastsa_error_) std::rethrow_exception(std::exchange(fastsa_error_, nullptr));
     if (fastsa_plan_) add(*std::exchange(fastsa_plan_, std::nullopt));
   }
 
@@ -359,7 +363,8 @@ class Auto {
   std::string note_;
   bool has_chain_ = false;
   std::atomic<bool> stop_{false}, fastsa_stop_{false}, fastsa_ended_{false};
-  std::optional<Plan> fastsa_plan_;  // written before fastsa_ended_
+  std::optional<Plan> fastsa_plan_;  // this and the error are written before fastsa_ended_
+  std::exception_ptr fastsa_error_;
   std::jthread fastsa_;
 };
 

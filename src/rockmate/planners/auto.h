@@ -1,6 +1,6 @@
 // The default planner: at least as good as every other one, then polished as a whole.
 //
-//   0. on graphs of up to 2000 ops fastsa's own run, in a thread beside all that follows (with one thread: after 1 or last)
+//   0. on graphs of up to 2000 ops fastsa's own run, in a thread beside all that follows (with one thread: last)
 //   1. the curve of plan_curve, finest around the budget: the plans just within and just above it
 //   2. where the graph has no chain, or is small: annealing on the excess (solvers/anneal.h) from the plain order, which finds
 //      other orders, for most of the time for polishing; elsewhere for less of it, after 3
