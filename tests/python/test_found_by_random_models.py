@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import random_models
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import rockmate
 
 ANYTHING = "torch.linspace(-1, 1, {n}).view({shape})"
 
@@ -270,3 +276,42 @@ FOUND: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name: str) -> None:
     random_models.check_text(random_models.source(**FOUND[name]))
+
+
+class OfPermuted(nn.Module):
+    """An op on a permuted tensor, and a sum over its result, whose order depends on the strides."""
+
+    def __init__(self, op: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.linear, self.op = nn.Linear(4, 5), op
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = self.linear(x).transpose(0, 1)
+        result = self.op(h)
+        return result, result.sin().sum() + h.square().sum()
+
+
+PERMUTED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "logsigmoid": F.logsigmoid,
+    "copysign": lambda h: torch.copysign(h, h.roll(1)),
+    "division, rounded": lambda h: torch.div(h, h.roll(1).abs() + 0.3, rounding_mode="floor"),
+    "normal": lambda h: torch.normal(h, h.detach().abs() + 0.1),
+    "rrelu": lambda h: F.rrelu(h, training=True),
+    "binary cross entropy": lambda h: F.binary_cross_entropy(h.sigmoid(), torch.full(h.shape, 0.3), reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", PERMUTED)
+def test_strides_of_results_of_permuted_tensors(name: str) -> None:
+    """Seed 201, and what a search for its kind found: PyTorch's rules for the strides are not those of the kernels."""
+    torch.manual_seed(0)
+    model, x = OfPermuted(PERMUTED[name]), torch.randn(6, 7, 4)
+    results = []
+    for trained in (model, rockmate.Rockmate(model)):
+        torch.manual_seed(1)
+        model.zero_grad()
+        output, loss = trained(x)
+        loss.backward()
+        results.append([output, loss, *(parameter.grad for parameter in model.parameters())])
+    assert results[0][0].stride() == results[1][0].stride()
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
