@@ -12,7 +12,7 @@ from __future__ import annotations
 import pytest
 import random_models
 
-SHORT = range(240)
+SHORT = range(200)
 LONG = range(1000, 4000)
 
 
