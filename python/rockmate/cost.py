@@ -90,8 +90,9 @@ def measure_costs(
     ops = capture.joint.ops
     signatures = [signature_of(node) for node in ops]
     missing = {s: node for s, node in zip(signatures, ops, strict=True) if cache.get(s) is None}
+    streams = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])  # inputs are made up of random numbers
     try:
-        with unset_fake_temporarily(), _disable_current_modes(), torch.no_grad():
+        with unset_fake_temporarily(), _disable_current_modes(), torch.no_grad(), streams:
             for count, (signature, node) in enumerate(missing.items()):
                 if on_progress is not None:
                     on_progress("costs", count / len(missing))

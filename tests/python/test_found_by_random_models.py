@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -315,3 +316,9 @@ def test_strides_of_results_of_permuted_tensors(name: str) -> None:
         results.append([output, loss, *(parameter.grad for parameter in model.parameters())])
     assert results[0][0].stride() == results[1][0].stride()
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_costs_measured_while_the_model_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients that a piece did not expect are planned for at once: ops never measured before moved the random stream."""
+    monkeypatch.setenv("ROCKMATE_CACHE_DIR", str(tmp_path))
+    random_models.check_seed(96, budgets=("100%",))
