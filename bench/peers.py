@@ -88,7 +88,11 @@ def peers(name: str, seconds: float, quick: bool, device: torch.device, progress
         if "nductor" in label and str(row["results"]).startswith("wrong"):
             progress(f"{label}, in float64")
             plain_in_double = plain_in_double or train(doubled, steps=1)
-            row["results"] = _judged_in_double(plain_in_double, train(doubled, wraps[label], steps=1)) or row["results"]
+            try:
+                run = train(doubled, wraps[label], steps=1)
+                row["results"] = _judged_in_double(plain_in_double, run) or row["results"]
+            except Exception as error:  # a peer may fail in any way
+                progress(f"{label}, in float64: {_one_line(error)}")
             torch._dynamo.reset_code_caches()
     _, inputs = make()
     progress("steps")

@@ -34,11 +34,7 @@ class _Region:
 
 def share_autocasts(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.GraphModule:
     """The graph with one cast for each weight that several ops of an autocast region use; ``gm`` itself where there is none."""
-    weights = {
-        node: value
-        for node, value in zip(gm.graph.find_nodes(op="placeholder"), example_inputs, strict=True)
-        if _may_be_cached(value)
-    }
+    weights = _cached_weights(gm, example_inputs)
     shared = [uses for uses in _uses_by_region(gm, weights) if len(uses) > 1]
     if not shared:
         return gm
@@ -63,10 +59,16 @@ def share_autocasts(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.Gra
 
 def weights_cast(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> tuple[list[int], bool]:
     """Numbers of the inputs that are weights which autocast casts in the graph, and whether their region goes on outside."""
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    weights = {node: value for node, value in zip(placeholders, example_inputs, strict=True) if _may_be_cached(value)}
+    weights = _cached_weights(gm, example_inputs)
     cast = {uses[0][1] for uses in _uses_by_region(gm, weights)}
-    return [number for number, node in enumerate(placeholders) if node in cast], _is_inside_region(weights.values())
+    numbers = [number for number, node in enumerate(gm.graph.find_nodes(op="placeholder")) if node in cast]
+    return numbers, _is_inside_region(weights.values())
+
+
+def _cached_weights(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> dict[fx.Node, torch.Tensor]:
+    """The inputs whose casts autocast keeps."""
+    inputs = zip(gm.graph.find_nodes(op="placeholder"), example_inputs, strict=True)
+    return {node: value for node, value in inputs if _may_be_cached(value)}
 
 
 def _is_inside_region(weights: Iterable[torch.Tensor]) -> bool:

@@ -34,6 +34,7 @@ from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from rockmate.errors import RockmateError
+from rockmate.joint import is_tangent
 from rockmate.lower import boxed
 
 #: Inductor's settings for emitted graphs. What is freed goes back at once and does not wait for another buffer of its size,
@@ -110,7 +111,7 @@ def compile_with_inductor(
             output = traced.graph.output_node()
             returned: Any = output.args[0]
             output.meta["user_visible_output_idxs"] = [i for i, value in enumerate(returned) if isinstance(value, fx.Node)]
-            tangents = [i for i, node in enumerate(read.graph.find_nodes(op="placeholder")) if "tangents" in str(node.target)]
+            tangents = [i for i, node in enumerate(read.graph.find_nodes(op="placeholder")) if is_tangent(node)]
             passes: dict[str, Any] = {"post_grad_custom_post_pass": _ChainOfDraws()}
             if is_backward and config._pre_fusion_custom_pass is None:
                 passes["_pre_fusion_custom_pass"] = _RecomputeLate(tangents)

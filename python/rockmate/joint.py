@@ -139,12 +139,21 @@ class JointGraph:
         return {place for place, node in enumerate(inputs_with_gradients(self.graph)) if node in wanted}
 
 
+def is_tangent(placeholder: fx.Node) -> bool:
+    """Whether an input of a joint or backward graph is a gradient that comes in: AOTAutograd names them so."""
+    return "tangents" in str(placeholder.target)
+
+
+def tangents_of(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.find_nodes(op="placeholder") if is_tangent(node)]
+
+
 def inputs_with_gradients(graph: fx.Graph) -> list[fx.Node]:
     """The inputs of a joint graph in the order of its gradients: a token that orders effects (assertions) has none."""
     return [
         node
         for node in graph.find_nodes(op="placeholder")
-        if "tangents" not in str(node.target) and not isinstance(node.meta.get("desc"), ForwardTokenAOTInput)
+        if not is_tangent(node) and not isinstance(node.meta.get("desc"), ForwardTokenAOTInput)
     ]
 
 
@@ -153,9 +162,8 @@ def read_joint_graph(graph: fx.Graph, num_forward_outputs: int, stand_for: dict[
 
     ``stand_for`` maps storages to those that took their place, see :func:`rockmate.tangents.drop_tangents`.
     """
-    placeholders = graph.find_nodes(op="placeholder")
-    tangents = [node for node in placeholders if "tangents" in str(node.target)]
-    primals = [node for node in placeholders if "tangents" not in str(node.target)]
+    tangents = tangents_of(graph)
+    primals = [node for node in graph.find_nodes(op="placeholder") if not is_tangent(node)]
     outputs: list[Any] = list(graph.output_node().args[0])  # type: ignore[arg-type]
     joint = JointGraph(graph, stand_for or {}, primals, tangents, outputs[:num_forward_outputs], outputs[num_forward_outputs:])
 

@@ -14,7 +14,7 @@ import torch
 from torch import fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from rockmate.joint import inputs_with_gradients, tensor_leaves
+from rockmate.joint import inputs_with_gradients, tangents_of, tensor_leaves
 
 COPIED_FOR_ENGINE = "copied_for_engine"  # in the metadata of what the copy is made with
 
@@ -28,8 +28,7 @@ def copy_where_engine_would(joint: fx.Graph, num_forward_outputs: int, leaves: C
     """
     output = joint.output_node()
     results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
-    placeholders = joint.find_nodes(op="placeholder")
-    held_elsewhere = _storages_before_backward(joint, [node for node in placeholders if "tangents" in str(node.target)])
+    held_elsewhere = _storages_before_backward(joint, tangents_of(joint))
     with joint.inserting_before(output):
         for number, node in enumerate(inputs_with_gradients(joint)):
             position = num_forward_outputs + number

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from rockmate import _runtime
+from rockmate.joint import is_tangent
 
 __all__ = ["boxed", "lower", "lower_op", "profile_op"]
 
@@ -179,7 +180,7 @@ class _Lowering:
                 continue  # a getitem that was settled together with its source
             if node.op == "placeholder":
                 self.values[node] = self._as_value(self.builder.input(), node)
-                if "tangents" in str(node.target):
+                if is_tangent(node):
                     self.free.add(node)
             elif node.op == "get_attr":
                 self.values[node] = operator.attrgetter(node.target)(self.gm)

@@ -26,7 +26,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.utils._pytree import tree_leaves
 
-from rockmate.joint import inputs_with_gradients
+from rockmate.joint import inputs_with_gradients, tangents_of
 from rockmate.leaf_gradients import COPIED_FOR_ENGINE
 
 MOST_TERMS = 16
@@ -111,7 +111,7 @@ def _most_terms(node: fx.Node, value: torch.Tensor) -> int:
 def separate_terms(
     joint: fx.Graph, num_forward_outputs: int, repeated: Sequence[int], num_inputs: int, counts: Terms
 ) -> fx.Graph:
-    """A copy of the joint graph, in which the terms of summed gradients are handed to the repeated inputs. Keeps names.
+    """The joint graph; a copy where it has summed gradients whose terms are handed to the repeated inputs. Keeps names.
 
     Args:
         joint: forward and backward pass.
@@ -120,33 +120,28 @@ def separate_terms(
         num_inputs: inputs of the Dynamo graph, the repeated ones not counted.
         counts: is told how many terms there are.
     """
-    graph = fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {}
-    for node in joint.nodes:
-        copies[node] = graph.node_copy(node, copies.__getitem__)
-    places, inputs, backward = _places_of_inputs(graph), inputs_with_gradients(graph), _backward_nodes(graph)
-    output = graph.output_node()
-    outputs: list[Any] = list(output.args[0])  # type: ignore[arg-type]
+    places, inputs, backward = _places_of_inputs(joint), inputs_with_gradients(joint), _backward_nodes(joint)
+    outputs: list[Any] = list(joint.output_node().args[0])  # type: ignore[arg-type]
+    handed_on: dict[int, Any] = {}  # by the place among the outputs
     for index in [index for index in places if index < num_inputs]:
         first = num_forward_outputs + places[index]
         gradient = _before_copy(outputs[first])
-        terms = _terms(gradient)
-        reads = max(_forward_reads(inputs[places[index]], backward), 1)
-        if len(terms) > reads:  # h = a + b hands the gradient of h on as it is: the other sums are those of h
-            terms = [_partial_sum(gradient, len(terms) - reads), *terms[len(terms) - reads + 1 :]]
-        counts.count(index, len(terms))
+        # No more terms than reads: h = a + b hands the gradient of h on as it is, and other sums in it are those of h.
+        count = min(len(_sums(gradient)) + 1, max(_forward_reads(inputs[places[index]], backward), 1))
+        counts.count(index, count)
         others = [places[num_inputs + n] for n, of in enumerate(repeated) if of == index and num_inputs + n in places]
-        if len(terms) == 1 or not others:
-            continue
-        room = len(others) + 1
-        if len(terms) > room:
-            terms = [_partial_sum(gradient, _count_of(gradient) - room), *terms[len(terms) - room + 1 :]]
-        outputs[first] = terms[0]
-        for place, term in zip(others, terms[1:], strict=False):
-            outputs[num_forward_outputs + place] = term
-    meta = dict(output.meta)
-    graph.erase_node(output)
-    graph.output(tuple(outputs)).meta = meta
+        terms = _terms(gradient, min(count, len(others) + 1))
+        if len(terms) > 1:
+            handed_on.update(zip([first, *(num_forward_outputs + place for place in others)], terms, strict=False))
+    if not handed_on:
+        return joint
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    for node in joint.nodes:
+        if node.op != "output":
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    results = [handed_on.get(place, result) for place, result in enumerate(outputs)]
+    graph.output(tuple(copies.get(result, result) for result in results)).meta = dict(joint.output_node().meta)
     return graph
 
 
@@ -158,7 +153,7 @@ def _places_of_inputs(graph: fx.Graph) -> dict[int, int]:
 
 def _backward_nodes(graph: fx.Graph) -> set[fx.Node]:
     """All from the first op on that depends on a gradient."""
-    tangents = {node for node in graph.find_nodes(op="placeholder") if "tangents" in str(node.target)}
+    tangents = set(tangents_of(graph))
     backward: set[fx.Node] = set()
     for node in graph.nodes:
         if backward or not tangents.isdisjoint(node.all_input_nodes):
@@ -187,16 +182,7 @@ def _sums(gradient: Any) -> list[fx.Node]:
     return sums
 
 
-def _terms(gradient: Any) -> list[Any]:
-    sums = _sums(gradient)
-    return [sums[-1].args[0], *(node.args[1] for node in reversed(sums))] if sums else [gradient]
-
-
-def _count_of(gradient: Any) -> int:
-    return len(_sums(gradient)) + 1
-
-
-def _partial_sum(gradient: Any, count: int) -> Any:
-    """The sum of the first ``count + 1`` terms."""
-    sums = _sums(gradient)
-    return sums[len(sums) - count]
+def _terms(gradient: Any, most: int) -> list[Any]:
+    """The terms of the sum, in the order in which they were added; those before the last ``most - 1`` together, as one."""
+    last = _sums(gradient)[: most - 1]
+    return [last[-1].args[0], *(node.args[1] for node in reversed(last))] if last else [gradient]

@@ -20,7 +20,7 @@ from rockmate.emit import EmittedGraphs, emit, emit_late, emit_on_demand
 from rockmate.fallback import held_for_others
 from rockmate.inductor import compile_with_inductor
 from rockmate.input_views import tell_of_other_sums
-from rockmate.joint import JointGraph, read_joint_graph
+from rockmate.joint import JointGraph, read_joint_graph, tangents_of
 from rockmate.leaf_gradients import copy_where_engine_would
 from rockmate.lower import boxed, lower
 from rockmate.measured_step import MeasuredStep
@@ -117,7 +117,7 @@ class StepPlan:
         start = time.perf_counter()
         self._module = joint_module
         copy_where_engine_would(joint_module.graph, num_fwd_outputs, self.leaves)
-        tangents = [n for n in joint_module.graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
+        tangents = tangents_of(joint_module.graph)
         self._num_tangents = len(tangents)
         everything = frozenset(i for i, node in enumerate(tangents) if not _is_of_written_leaf(node, self.leaves))
         if self.expected is None:
@@ -247,8 +247,7 @@ class StepPlan:
     def _read(self, given: frozenset[int], num_forward_outputs: int) -> JointGraph:
         assert self._module is not None
         graph = self._module.graph
-        tangents = [n for n in graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
-        kept, stand_for = drop_tangents(graph, tangents, given)
+        kept, stand_for = drop_tangents(graph, tangents_of(graph), given)
         if self._piece is not None:
             piece = self._piece
             kept = separate_terms(kept, num_forward_outputs, piece.repeated_inputs, piece.num_inputs, piece.terms)

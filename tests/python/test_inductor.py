@@ -93,6 +93,7 @@ def test_trains_as_plain_does(make: Any, share: float, caplog: pytest.LogCapture
     assert_close(plain, ours)
     plan = ours.model.plan
     assert plan.recomputed and plan.compiler == "inductor" and "unfused" in str(plan)
+    assert ours.activation_peak_bytes < 0.8 * plain.activation_peak_bytes
     assert ours.activation_peak_bytes <= plan.budget_bytes
     value, unit = _told(caplog)[-1].removeprefix("[inductor] the compiled step held ").split()[:2]
     assert float(value) * UNITS[unit] == pytest.approx(ours.activation_peak_bytes, rel=0.01)
@@ -120,7 +121,7 @@ def test_a_step_over_the_budget_is_planned_lower(caplog: pytest.LogCaptureFixtur
     assert len(plans) == len(measured) > 1
     assert [plan.budget_bytes for plan in plans] == [plans[0].budget_bytes] * len(plans)
     assert all(after.peak_bytes < before.peak_bytes for before, after in itertools.pairwise(plans))
-    assert ours.activation_peak_bytes <= min(measured) * 1.01
+    assert ours.activation_peak_bytes <= plans[0].budget_bytes
 
 
 def test_what_is_computed_again_waits(caplog: pytest.LogCaptureFixture) -> None:

@@ -203,6 +203,15 @@ def test_what_it_is_told_is_checked() -> None:
         torch.compile(model, backend="rockmate", options={"told_compiling": False})(**inputs)
 
 
+def test_a_scan_on_the_compiled_path() -> None:
+    """Mamba scans where it is told that it is compiled: the same with and without recomputation."""
+    stored = train(zoo.mamba, wrapped("100%", told_compiling=True), lambda output: output["loss"])
+    least = stored.model.plan.min_budget_bytes
+    ours = train(zoo.mamba, wrapped(least, told_compiling=True), lambda output: output["loss"])
+    assert_same(stored, ours)
+    assert ours.model.plan.recomputed and ours.activation_peak_bytes == ours.model.plan.peak_bytes <= least
+
+
 def test_masks_of_transformers() -> None:
     """With a mask that has to be looked at, the compiled way to make one is taken; without, Llama trains as the plain model."""
 

@@ -1,7 +1,6 @@
 #include "rockmate/planners/auto.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <functional>
@@ -40,7 +39,6 @@ constexpr double kNamingShare = 0.25;                 // ... where nothing can m
 constexpr double kLastShare = 0.1;                    // of the time left, for the other planners after polishing
 constexpr std::int64_t kDescentTrials = 400'000'000;  // of each budget, times ops
 constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
-constexpr auto kPoll = std::chrono::milliseconds(20);
 constexpr double kHeats[] = {1, 0.02, 0.2, 0.004};
 
 class Auto {
@@ -151,16 +149,18 @@ class Auto {
   bool fastsa_runs() const { return fastsa_.joinable() && !fastsa_ended_; }
 
   void take_fastsa() {
-    if (!fastsa_.joinable() || fastsa_runs()) return;
+    if (!fastsa_ended_) return;
     if (fastsa_error_) std::rethrow_exception(std::exchange(fastsa_error_, nullptr));
     if (fastsa_plan_) add(*std::exchange(fastsa_plan_, std::nullopt));
   }
 
   void await_fastsa() {
     if (!fastsa_.joinable()) return;
-    while (fastsa_runs() && !is_done() && context_.progress("anneal", 1)) std::this_thread::sleep_for(kPoll);
-    fastsa_stop_ = true;
-    while (fastsa_runs()) std::this_thread::sleep_for(kPoll);
+    fastsa_stop_ = is_done();
+    run_watched([this] { fastsa_.join(); },
+                [this] {
+                  if (is_done() || !context_.progress("anneal", 1)) fastsa_stop_ = true;
+                });
     take_fastsa();
   }
 

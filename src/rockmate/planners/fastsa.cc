@@ -12,23 +12,23 @@ namespace {
 constexpr double kFirstShare = 0.8;  // of the time, at most: from the plain order to the budget
 constexpr double kSecondHeat = 0.05;
 // What a slow machine does in the time that is given, and takes some two thirds of it for.
-constexpr double kTrialsPerSecond = 0.6e6, kOpsOfHalfRate = 600;  // on a graph of no ops; on one of so many it is about half
+constexpr double kTrialsPerSecond = 0.8e6, kOpsOfHalfRate = 450;  // on the smallest graph; on one of so many ops half of it
 constexpr double kRoundsPerSecond = 3000, kOpsPerSecond = 1.8e6;  // rounds: the first, or as many as touch so many ops
 
-}  // namespace
+double usual_seconds(double num_ops) { return 3 + num_ops / 500; }
 
-double usual_fastsa_seconds(OpId num_ops) { return 3 + static_cast<double>(num_ops) / 500; }
+}  // namespace
 
 PlannerAnswer fastsa(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
   const auto num_ops = static_cast<double>(graph.num_ops());
   const double wanted = context.options().polish_s;
-  const double given = wanted >= 0 ? wanted : usual_fastsa_seconds(graph.num_ops());
+  const double given = wanted >= 0 ? wanted : usual_seconds(num_ops);
   const double left = std::max(context.seconds_left(), 1e-3);
   std::atomic<bool> stop{false};
   AnnealOptions first;
   first.budget_bytes = budget_bytes;
   first.seconds = left * kFirstShare;
-  first.max_trials = static_cast<std::int64_t>(given * kTrialsPerSecond / (0.75 + num_ops / kOpsOfHalfRate)) + 1;
+  first.max_trials = static_cast<std::int64_t>(given * kTrialsPerSecond / (1 + num_ops / kOpsOfHalfRate)) + 1;
   first.stop = &stop;
   PolishOptions then;
   then.budget_bytes = budget_bytes;

@@ -3,15 +3,13 @@
 //
 // The paper's first stage, until the budget holds, is solvers/anneal.h; its second, which drops needless recomputation, is
 // solvers/polish.h. Their headers state the departures. Its work is a number of trials: what a slow machine does in most of
-// the time that it is given (`polish_s`, or usual_fastsa_seconds()). So it finds the same plan every time, and auto, which has
-// it run beside its own search, is never worse.
+// the time that it is given (`polish_s`, or 3 s and 2 ms for each op). So it finds the same plan every time, and auto, which
+// has it run beside its own search, is never worse.
 #pragma once
 
 #include "rockmate/planners/planners.h"
 
 namespace rockmate {
-
-double usual_fastsa_seconds(OpId num_ops);
 
 PlannerAnswer fastsa(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
 
