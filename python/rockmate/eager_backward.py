@@ -2,7 +2,8 @@
 
 The formula of ``prod`` divides where no factor is zero, and multiplies all others where one is; that of a ``masked_fill`` with
 a tensor picks the masked elements and sums those. A trace has no data to look at, so PyTorch traces a third formula that needs
-none and rounds otherwise. Here the backward pass of such an op is traced as one op of our own::
+none and rounds otherwise; that of ``householder_product`` works in place where nothing is traced. Here the backward pass of
+such an op is traced as one op of our own::
 
     plain     prod ... prod_backward: look, then divide
     traced    prod ... rockmate::prod_gradients(gradients, wanted, arguments of prod)
@@ -35,6 +36,7 @@ OPS: dict[OpOverload, tuple[bool, ...]] = {
     _aten.median.default: (True,),
     _aten.nanmedian.default: (True,),
     _aten.masked_fill.Tensor: (False, False, True),
+    _aten.linalg_householder_product.default: (True, True),
 }
 _IN_PLACE = {
     _aten.cumprod_.default: _aten.cumprod.default,

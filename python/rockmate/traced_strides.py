@@ -23,6 +23,9 @@ _BATCH_NORMS = (
     aten._native_batch_norm_legit_no_training.default,
     aten._native_batch_norm_legit_functional.default,
     aten._native_batch_norm_legit.no_stats,
+    aten._batch_norm_with_update.default,
+    aten._batch_norm_with_update_functional.default,
+    aten._batch_norm_no_update.default,
 )
 
 
@@ -34,7 +37,7 @@ _CONTIGUOUS = (
 )
 _CONTIGUOUS_ON_CPU = (aten.log_sigmoid_forward.default,)
 # They are laid out as elementwise kernels do it: as the inputs are.
-_ELEMENTWISE = (aten.copysign.Tensor, aten.div.Tensor_mode)
+_ELEMENTWISE = (aten.copysign.Tensor, aten.div.Tensor_mode, aten.native_dropout_backward.default)
 
 Rule = Callable[..., Any]
 

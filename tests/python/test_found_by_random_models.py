@@ -298,6 +298,11 @@ PERMUTED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "division, rounded": lambda h: torch.div(h, h.roll(1).abs() + 0.3, rounding_mode="floor"),
     "normal": lambda h: torch.normal(h, h.detach().abs() + 0.1),
     "rrelu": lambda h: F.rrelu(h, training=True),
+    "batch normalization": lambda h: torch.ops.aten._batch_norm_with_update(
+        h, torch.ones(6), torch.zeros(6), torch.zeros(6), torch.ones(6), 0.1, 1e-5
+    )[0],
+    "backward of dropout": lambda h: torch.native_dropout(h, 0.3, True)[0],
+    "householder product": lambda h: torch.linalg.householder_product(h, h[:, 0]),
     "binary cross entropy": lambda h: F.binary_cross_entropy(h.sigmoid(), torch.full(h.shape, 0.3), reduction="none"),
 }
 
