@@ -42,8 +42,14 @@ void print(const PlannerResult& result, const std::string& planner, Bytes budget
   }
   std::printf("without recomputation  %s, %.3f ms\n", format_bytes(plain.peak_bytes).c_str(), plain.time_us / 1e3);
   if (result.min_budget_bytes > 0) {
-    std::printf("least budget known     %s (%.1f%%)\n", format_bytes(result.min_budget_bytes).c_str(),
+    const Bytes bound = result.min_budget_bound_bytes;
+    std::printf("least budget known     %s (%.1f%%); ", format_bytes(result.min_budget_bytes).c_str(),
                 percent(result.min_budget_bytes));
+    if (result.min_budget_bytes <= bound) {
+      std::printf("proved to be the least\n");
+    } else {
+      std::printf("no schedule has less than %s (%.1f%%)\n", format_bytes(bound).c_str(), percent(bound));
+    }
   }
   if (!result.note.empty()) std::printf("%s\n", result.note.c_str());
 }

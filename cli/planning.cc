@@ -101,6 +101,7 @@ nlohmann::ordered_json to_json(const PlannerResult& result, const std::string& p
   object["overhead"] = or_null(has_plan, has_plan ? result.plan->overhead : 0);
   object["lower_bound"] = or_null(std::isfinite(result.lower_bound), result.lower_bound);
   object["min_budget_bytes"] = or_null(result.min_budget_bytes > 0, result.min_budget_bytes);
+  object["min_budget_bound_bytes"] = result.min_budget_bound_bytes;
   object["num_recomputed"] = or_null(has_plan, has_plan ? result.plan->num_recomputed : 0);
   object["plan_seconds"] = result.plan_seconds;
   object["note"] = result.note;
@@ -127,7 +128,10 @@ std::string least_that_can(Bytes least, Bytes plain_peak_bytes) {
 void tell_infeasible(const PlannerResult& result, const std::string& planner, const std::string& budget, Bytes budget_bytes,
                      const Plan& plain) {
   const Bytes least = result.min_budget_bytes;
-  const std::string known = least > 0 ? least_that_can(least, plain.peak_bytes) : "it knows no budget that can be";
+  std::string known = least > 0 ? least_that_can(least, plain.peak_bytes) : "it knows no budget that can be";
+  if (budget_bytes < result.min_budget_bound_bytes) {
+    known += ", and no schedule at all holds less than " + std::to_string(result.min_budget_bound_bytes) + " bytes";
+  }
   tell_unmet(budget, budget_bytes, known + (result.note.empty() ? "" : "; ") + result.note + " (planner " + planner + ")");
 }
 

@@ -185,6 +185,7 @@ TEST_CASE("a budget that can't be met: status 1, the least one named, nothing wr
   const Outcome outcome = rockmate_command("plan " + kChain + " -b 300 -o " + folder.file("schedule.json"));
   CHECK(outcome.status == 1);
   CHECK(outcome.output.starts_with("[plan] the budget '300' (300 bytes) can't be met: the least that can is "));
+  CHECK(outcome.output.find("no schedule at all holds less than") != std::string::npos);
   CHECK(std::filesystem::is_empty(folder.path));
 }
 

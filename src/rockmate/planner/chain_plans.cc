@@ -16,6 +16,7 @@ namespace {
 constexpr double kBlocksShare = 0.8;
 constexpr double kSearches = 14;           // of a block, usually
 constexpr double kStatesPerSecond = 3e5;   // of a search in a large block
+constexpr int kFocusPoints = 100;          // of a table up to the focus
 constexpr std::size_t kLeastStates = 500;  // more than the least that answers a small block
 
 // True when there is less than usual for each.
@@ -159,7 +160,8 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   // Around the least memory nothing may depend on the focus: a budget that is refused names a least one, and a call with that
   // one has to find the same plans.
   const Bytes focus = std::min(options.focus_bytes - chain.pinned_bytes, most);
-  if (focus > least) ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
+  const bool has_focus = focus > least;
+  if (has_focus) ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
   state.total = static_cast<int>(ranges.size() + 1) * per_table;
   std::vector<Sequences> found(ranges.size());
   runner.parallel(static_cast<int>(ranges.size()), [&](int i) {
@@ -167,7 +169,8 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
     if (state.stop) return;
     const RotorTable table(blocks, top, options.memory_steps, &state.stop, &state.done);
     if (state.stop) return;
-    std::vector<int> above = useful_steps(table, points);
+    const bool is_focus = has_focus && i + 1 == static_cast<int>(ranges.size());
+    std::vector<int> above = useful_steps(table, is_focus ? std::max(points, kFocusPoints) : points);
     std::erase_if(above, [&](int m) { return table.bytes_of(m) < bottom; });
     found[i] = plans_at(table, above, 1);
   });

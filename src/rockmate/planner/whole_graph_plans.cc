@@ -16,7 +16,11 @@ constexpr OpId kMaxOpsBetween = 10'000;  // on larger graphs no descents between
 class WholeGraph {
  public:
   WholeGraph(const TrainingGraph& graph, const PlannerOptions& options, StageState& state, Frontier& frontier)
-      : graph_(graph), points_(points_for(graph, options)), state_(state), frontier_(frontier) {}
+      : graph_(graph),
+        points_(points_for(graph, options)),
+        focus_bytes_(options.focus_bytes),
+        state_(state),
+        frontier_(frontier) {}
 
   void run() {
     state_.total = 3 * points_;
@@ -52,22 +56,26 @@ class WholeGraph {
   void improve_levels() {
     const Bytes least = frontier_.all().begin()->first;
     for (int i = 1; i <= points_ && !state_.stop; ++i) {
-      const Bytes budget = store_all_peak_ - (store_all_peak_ - least) * i / points_;
-      if (const Candidate* within = frontier_.at(budget)) {
-        frontier_.add(keep_within(graph_, within->sequence, budget, &state_.stop), within->planner);
-      }
-      const Candidate* faster = frontier_.above(budget);
-      if (faster != nullptr && graph_.num_ops() <= kMaxOpsBetween) {
-        const std::string planner = faster->planner == "store-all" ? "evict" : faster->planner;
-        std::vector<OpId> lower = evict(graph_, faster->sequence, budget, [&](const auto&, Bytes) { return !state_.stop; });
-        frontier_.add(keep_within(graph_, std::move(lower), budget, &state_.stop), planner);
-      }
+      improve(store_all_peak_ - (store_all_peak_ - least) * i / points_);
       ++state_.done;
     }
+    if (focus_bytes_ >= least && !state_.stop) improve(focus_bytes_);  // below it, the least plan would depend on the focus
+  }
+
+  void improve(Bytes budget) {
+    if (const Candidate* within = frontier_.at(budget)) {
+      frontier_.add(keep_within(graph_, within->sequence, budget, &state_.stop), within->planner);
+    }
+    const Candidate* faster = frontier_.above(budget);
+    if (faster == nullptr || graph_.num_ops() > kMaxOpsBetween) return;
+    const std::string planner = faster->planner == "store-all" ? "evict" : faster->planner;
+    std::vector<OpId> lower = evict(graph_, faster->sequence, budget, [&](const auto&, Bytes) { return !state_.stop; });
+    frontier_.add(keep_within(graph_, std::move(lower), budget, &state_.stop), planner);
   }
 
   const TrainingGraph& graph_;
   int points_;
+  Bytes focus_bytes_;
   StageState& state_;
   Frontier& frontier_;
   Bytes store_all_peak_ = 0;

@@ -227,7 +227,8 @@ Bytes peak_floor(const TrainingGraph& graph) {
     Line few_bytes;
     double least = 0;
     if (!Pricer(graph, moment).cheapest(0, 1, false, few_bytes, least)) continue;
-    floor = std::max(floor, moment.fixed_bytes + static_cast<Bytes>(std::floor(least * (1 - 1e-9))));
+    constexpr double kRounding = 0.01;  // bytes; the cut is a whole number of them, and `least` never above it
+    floor = std::max(floor, moment.fixed_bytes + static_cast<Bytes>(std::ceil(least - kRounding)));
   }
   return floor;
 }

@@ -115,6 +115,7 @@ PlannerResult run_planner(const PlannerEntry& planner, const TrainingGraph& grap
   const Micros bound_us = std::max(answer.bound_us, lower_bound_us(graph, budget_bytes));
   result.lower_bound = plain_us > 0 ? bound_us / plain_us : 0;
   result.note = answer.note;
+  result.min_budget_bound_bytes = peak_floor(graph);
   result.min_budget_bytes = answer.least_peak_bytes;
   if (result.plan) {
     const Bytes peak = result.plan->peak_bytes;

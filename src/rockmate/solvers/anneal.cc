@@ -15,16 +15,16 @@ using InstanceId = PositionLine::InstanceId;
 
 constexpr double kCoolest = 0.015;    // the last temperature, in units of an op's mean time
 constexpr double kWeight = 0.5;       // of the excess at temperature 1, in units of the mean time for one unit of excess
-constexpr double kWeightPower = 1.4;  // the weight grows with this power of 1 / temperature
+constexpr double kWeightPower = 1.5;  // the weight grows with this power of 1 / temperature
 constexpr double kEnd = 0.9;          // from this part of the run on what is left of the excess is driven out ...
 constexpr double kEndGrowth = 1e3;    // ... with a weight that grows by so much more
 constexpr double kLongHold = 0.05;    // unit of excess: a mean value held over this share of the sequence
-constexpr double kMoves = 0.5, kAdds = 0.2, kSwaps = 0.2;  // shares of the trials; the rest takes a recomputation out
-constexpr double kGuided = 0.9;                            // of the adds: where much memory is held
-constexpr int kTournament = 4;                             // positions looked at for that
-constexpr int kIdleTries = 12;                             // reads looked at for a value that lies idle
-constexpr double kChain = 0.3;                             // an input that is gone is recomputed too, not kept longer
-constexpr int kMaxChain = 12;                              // ops added in one trial
+constexpr double kMoves = 0.35, kAdds = 0.3, kSwaps = 0.2;  // shares of the trials; the rest takes a recomputation out
+constexpr double kGuided = 0.9;                             // of the adds: where much memory is held
+constexpr int kTournament = 4;                              // positions looked at for that
+constexpr int kIdleTries = 12;                              // reads looked at for a value that lies idle
+constexpr double kChain = 0.3;                              // an input that is gone is recomputed too, not kept longer
+constexpr int kMaxChain = 30;                               // ops added in one trial
 constexpr int kTrialsPerCheck = 128;
 
 class Anneal {

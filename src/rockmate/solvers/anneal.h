@@ -31,7 +31,7 @@ struct AnnealOptions {
   double seconds = 1;                                                  // the schedule of temperatures ends here ...
   std::int64_t max_trials = std::numeric_limits<std::int64_t>::max();  // ... or here, whichever comes first (share_done.h)
   std::uint64_t seed = 1;
-  double heat = 0.5;  // the first temperature, in units of an op's mean time; low to go on from a good sequence
+  double heat = 1;  // the first temperature, in units of an op's mean time; low to go on from a good sequence
   const std::atomic<bool>* stop = nullptr;
 };
 
