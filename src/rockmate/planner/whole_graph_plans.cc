@@ -13,6 +13,8 @@ namespace {
 constexpr double kHopeless = 1.3;        // times slower than a plan at hand: the descent ends
 constexpr OpId kMaxOpsBetween = 10'000;  // on larger graphs no descents between neighbouring plans
 
+constexpr std::size_t kLowest = 8;  // plans
+
 class WholeGraph {
  public:
   WholeGraph(const TrainingGraph& graph, const PlannerOptions& options, StageState& state, Frontier& frontier)
@@ -30,6 +32,7 @@ class WholeGraph {
     descend(frontier_.all().begin()->second.sequence);
     state_.done = 2 * points_;
     improve_levels();
+    if (!state_.stop) descend_lowest();
   }
 
  private:
@@ -60,6 +63,17 @@ class WholeGraph {
       ++state_.done;
     }
     if (focus_bytes_ >= least && !state_.stop) improve(focus_bytes_);  // below it, the least plan would depend on the focus
+  }
+
+  // Where a descent ends depends on where it begins: the lowest few plans at last.
+  void descend_lowest() {
+    std::vector<std::vector<OpId>> starts;
+    for (auto plan = frontier_.all().begin(); plan != frontier_.all().end() && starts.size() < kLowest; ++plan) {
+      starts.push_back(plan->second.sequence);
+    }
+    for (const std::vector<OpId>& start : starts) {
+      if (graph_.num_ops() <= kMaxOpsBetween) descend(start);
+    }
   }
 
   void improve(Bytes budget) {
