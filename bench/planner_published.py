@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from planner_runs import Job, Runner
 from planner_sections import Outcomes, Section, percent
-from planner_sweep import AUTO
+from planner_sweep import AUTO, AUTO_THREADS
 from published_results import SAME_KIND, Published, published_for
 from report import Part, Table, Target
 
@@ -18,12 +18,12 @@ def published_section(graph_names: Mapping[str, str]) -> Section:
         return published_for(SAME_KIND.get(instance, graph_names.get(instance, "")))
 
     def seconds_for(figure: Published, limit_s: float) -> float:
-        """As long as theirs took, but no more than eight usual runs. What is left of it goes into reading the graph."""
-        return min(0.9 * figure.seconds, 8 * limit_s) if figure.seconds else 8 * limit_s
+        """As long as theirs took, but no more than sixteen usual runs. What is left of it goes into reading the graph."""
+        return min(0.9 * figure.seconds, 16 * limit_s) if figure.seconds else 8 * limit_s
 
     def jobs(runner: Runner, planners: Sequence[str], limit_s: float) -> list[Job]:
         return [
-            Job(instance, AUTO, figure.share, seconds_for(figure, limit_s))
+            Job(instance, AUTO, figure.share, seconds_for(figure, limit_s), AUTO_THREADS)
             for instance in runner.graphs
             for figure in figures(instance)
             if not (instance in SAME_KIND and figure.proved)

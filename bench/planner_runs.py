@@ -57,6 +57,7 @@ class Outcome:
     store_all_peak_bytes: int
     lower_bound: float | None
     min_budget_bytes: int | None
+    min_budget_bound_bytes: int | None  # no schedule of the graph has a lower peak
     plan_seconds: float
     wall_s: float
     cpu_s: float
@@ -156,7 +157,7 @@ class Runner:
         limit_s = UNLIMITED_S if job.time_limit_s is None else job.time_limit_s + GRACE_S
         answer, usage, fault = ask([str(self.command), *arguments], limit_s)
         if answer is None:
-            return Outcome(job, fault, None, None, budget, plain_peak, None, None, usage.wall_s, note="", **asdict(usage))
+            return Outcome(job, fault, None, None, budget, plain_peak, None, None, None, usage.wall_s, note="", **asdict(usage))
         return Outcome(
             job=job,
             status=answer["status"],
@@ -166,6 +167,7 @@ class Runner:
             store_all_peak_bytes=plain_peak,
             lower_bound=answer["lower_bound"],
             min_budget_bytes=answer["min_budget_bytes"],
+            min_budget_bound_bytes=answer["min_budget_bound_bytes"],
             plan_seconds=answer["plan_seconds"],
             note=answer["note"],
             **asdict(usage),

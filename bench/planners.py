@@ -112,9 +112,9 @@ def run(options: argparse.Namespace) -> tuple[list[Part], list[Outcome], list[st
         order = {name: i for i, name in enumerate(graphs)}
         swept.sort(key=lambda o: (order[o.job.instance], -o.job.share))
         models = [i.name for i in instances if i.family == "model" and i.name in taking_part]
-        part = factors(swept, models)
-        exact = runner.run(average_jobs(runner, models, limit_s))
-        part.targets += average_cost([*swept, *exact.values()], models)
+        every = [*swept, *runner.run(average_jobs(runner, models, limit_s)).values()]
+        part = factors(every, models)
+        part.targets += average_cost(every, models)
         parts += [part, report_sweep(swept, planners)]
     parts.append(Part([_instance_table(instances, runner)]))
     return parts, swept, planners, runner.left_out
