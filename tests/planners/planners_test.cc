@@ -65,6 +65,7 @@ TEST_CASE("no planner beats the oracle, exceeds the budget or claims a bound abo
         CAPTURE(row.planner);
         const PlannerResult result = run(row.planner, graph, budget);
         CHECK(result.lower_bound * plain.time_us <= least * (1 + 1e-9) + 1e-9);
+        if (result.min_budget_bytes > 0) CHECK(result.min_budget_bytes >= result.min_budget_bound_bytes);
         if (!result.plan) continue;
         CHECK(result.plan->peak_bytes <= budget);
         CHECK(result.plan->time_us - plain.time_us >= least * (1 - 1e-9));

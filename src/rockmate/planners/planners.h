@@ -76,9 +76,9 @@ enum class PlannerStatus : std::uint8_t {
 
 struct PlannerResult {
   PlannerStatus status = PlannerStatus::kInfeasible;
-  std::optional<Plan> plan;    // verified, simulated, within the budget
-  double lower_bound = 0;      // on the overhead of every schedule within the budget; infinite where there is none
-  Bytes min_budget_bytes = 0;  // the least budget known to be possible; 0 when the planner knows none
+  std::optional<Plan> plan;          // verified, simulated, within the budget
+  double lower_bound = 0;            // on the overhead of every schedule within the budget; infinite where there is none
+  Bytes min_budget_bytes = 0;        // the least budget known to be possible; 0 when the planner knows none
   Bytes min_budget_bound_bytes = 0;  // no schedule of the graph has a lower peak
   double plan_seconds = 0;
   std::string note;

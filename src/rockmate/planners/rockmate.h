@@ -1,6 +1,6 @@
 // Rockmate (Zhao et al., arXiv 2307.01236) as planner/plan_curve.h has it: options of each block by search and integer program,
-// the chain by dynamic programming, eviction over the whole graph where there is no chain. One curve for all budgets; the
-// answer is its point within this one.
+// the chain by dynamic programming, eviction over the whole graph where there is no chain. The answer is the curve's point
+// within the budget, and the curve is sought finely around it, with few points elsewhere (at most 20).
 #pragma once
 
 #include "rockmate/planners/planners.h"
