@@ -16,7 +16,7 @@ namespace {
 constexpr double kBlocksShare = 0.8;
 constexpr double kSearches = 14;           // of a block, usually
 constexpr double kStatesPerSecond = 3e5;   // of a search in a large block
-constexpr int kFocusPoints = 100;          // of a table up to the focus
+constexpr int kFinePoints = 100;           // of a table at the least memory, or at the focus
 constexpr std::size_t kLeastStates = 500;  // more than the least that answers a small block
 
 // True when there is less than usual for each.
@@ -127,6 +127,9 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   const Bytes most = std::max<Bytes>(frontier.all().rbegin()->first - chain.pinned_bytes, 1);
   const int per_table = static_cast<int>(blocks.size() + 1);
   const int points = points_for(graph, options);
+  PlannerOptions fine = options;
+  fine.curve_points = std::max(options.curve_points, kFinePoints);
+  const int fine_points = points_for(graph, fine);
   // The plans at these steps of a table, on so many threads. They are added in order of memory, so that the frontier is the
   // same on any number of threads.
   using Sequences = std::vector<std::vector<OpId>>;
@@ -156,12 +159,12 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
   std::vector<std::pair<Bytes, Bytes>> ranges;
   for (Bytes top = most / 2; top > 2 * least; top /= 2) ranges.emplace_back(top / 2, top);
   ranges.emplace_back(0, std::min(most, 2 * least));
+  const int first_fine = static_cast<int>(ranges.size());
   ranges.emplace_back(0, std::min(most, least / 16 * 17 + 1));
   // Around the least memory nothing may depend on the focus: a budget that is refused names a least one, and a call with that
   // one has to find the same plans.
   const Bytes focus = std::min(options.focus_bytes - chain.pinned_bytes, most);
-  const bool has_focus = focus > least;
-  if (has_focus) ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
+  if (focus > least) ranges.emplace_back(focus / 8 * 7, focus / 16 * 17 + 1);
   state.total = static_cast<int>(ranges.size() + 1) * per_table;
   std::vector<Sequences> found(ranges.size());
   runner.parallel(static_cast<int>(ranges.size()), [&](int i) {
@@ -169,8 +172,7 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
     if (state.stop) return;
     const RotorTable table(blocks, top, options.memory_steps, &state.stop, &state.done);
     if (state.stop) return;
-    const bool is_focus = has_focus && i + 1 == static_cast<int>(ranges.size());
-    std::vector<int> above = useful_steps(table, is_focus ? std::max(points, kFocusPoints) : points);
+    std::vector<int> above = useful_steps(table, i >= first_fine ? fine_points : points);
     std::erase_if(above, [&](int m) { return table.bytes_of(m) < bottom; });
     found[i] = plans_at(table, above, 1);
   });

@@ -11,6 +11,7 @@ namespace rockmate {
 namespace {
 
 constexpr double kHopeless = 1.3;        // times slower than a plan at hand: the descent ends
+constexpr int kLooks = 100;              // times on the way down that this is looked at
 constexpr OpId kMaxOpsBetween = 10'000;  // on larger graphs no descents between neighbouring plans
 
 constexpr std::size_t kLowest = 8;  // plans
@@ -39,7 +40,7 @@ class WholeGraph {
   // One descent as far as it goes, a plan added at each level of the curve.
   void descend(const std::vector<OpId>& start) {
     const Bytes step = std::max<Bytes>(store_all_peak_ / points_, 1);
-    Bytes next = store_all_peak_;
+    Bytes next = store_all_peak_, next_look = store_all_peak_;
     bool is_beaten = false;
     const auto keep = [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
       frontier_.add(keep_within(graph_, sequence, peak_bytes, &state_.stop), "evict");
@@ -48,6 +49,9 @@ class WholeGraph {
       if (peak_bytes <= next) {
         keep(sequence, peak_bytes);
         next = peak_bytes - step;
+      }
+      if (peak_bytes <= next_look) {
+        next_look = peak_bytes - store_all_peak_ / kLooks;
         const Candidate* known = frontier_.at(peak_bytes);
         is_beaten = known != nullptr && sequence_time_us(graph_, sequence) > kHopeless * known->time_us;
       }

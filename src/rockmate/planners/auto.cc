@@ -14,6 +14,7 @@
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/fastsa.h"
 #include "rockmate/planners/lower_bound.h"
+#include "rockmate/planners/rockmate.h"
 #include "rockmate/solvers/anneal.h"
 #include "rockmate/solvers/polish.h"
 
@@ -21,7 +22,7 @@ namespace rockmate {
 namespace {
 
 constexpr double kOthersSeconds = 0.7;  // for each of the other planners
-constexpr double kCurveShare = 0.4;     // of the time limit, at most, for the curve
+constexpr double kCurveShare = 0.6;     // of the time limit, at most, for the curve
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;                // ops
 constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
@@ -35,7 +36,7 @@ constexpr std::int64_t kRunTrials = 1500;  // of the first run, times ops
 constexpr std::int64_t kLeastTrials = 500'000;
 constexpr double kLeastRun = 0.5;                     // of the run before: no shorter one is begun
 constexpr double kDescentShare = 0.7;                 // of the time left, at most ...
-constexpr double kNamingShare = 0.25;                 // ... where nothing can meet the budget: it has to do for one that is met
+constexpr double kNamingShare = 0.15;                 // ... where nothing can meet the budget: it has to do for one that is met
 constexpr double kLastShare = 0.1;                    // of the time left, for the other planners after polishing
 constexpr std::int64_t kDescentTrials = 400'000'000;  // of each budget, times ops
 constexpr int kDescentSteps = 5;                      // budgets tried by annealing towards the least peak
@@ -172,6 +173,7 @@ class Auto {
     options.threads = threads();
     options.time_limit_s = std::max(context_.seconds_left() * kCurveShare, 1e-3);
     options.focus_bytes = budget_bytes_;
+    options.curve_points = std::min(options.curve_points, kPointsBesideFocus);
     try {
       const PlanCurve curve = plan_curve(graph_, options);
       note_ = curve.note;

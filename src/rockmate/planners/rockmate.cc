@@ -3,17 +3,12 @@
 #include <algorithm>
 
 namespace rockmate {
-namespace {
-
-constexpr int kPoints = 20;  // of the curve: the plans of one budget lie around it
-
-}  // namespace
 
 PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
   PlannerOptions options = context.options();
   options.time_limit_s = std::max(context.seconds_left(), 1e-3);
   options.focus_bytes = budget_bytes;
-  options.curve_points = std::min(options.curve_points, kPoints);
+  options.curve_points = std::min(options.curve_points, kPointsBesideFocus);
   const PlanCurve curve = plan_curve(graph, options);
   PlannerAnswer answer;
   answer.note = curve.note;
