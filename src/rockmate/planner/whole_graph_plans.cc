@@ -13,8 +13,7 @@ namespace {
 constexpr double kHopeless = 1.3;        // times slower than a plan at hand: the descent ends
 constexpr int kLooks = 100;              // times on the way down that this is looked at
 constexpr OpId kMaxOpsBetween = 10'000;  // on larger graphs no descents between neighbouring plans
-
-constexpr std::size_t kLowest = 8;  // plans
+constexpr std::size_t kLowest = 8;       // plans: at last a descent from each of them
 
 class WholeGraph {
  public:
@@ -71,13 +70,12 @@ class WholeGraph {
 
   // Where a descent ends depends on where it begins: the lowest few plans at last.
   void descend_lowest() {
+    if (graph_.num_ops() > kMaxOpsBetween) return;
     std::vector<std::vector<OpId>> starts;
     for (auto plan = frontier_.all().begin(); plan != frontier_.all().end() && starts.size() < kLowest; ++plan) {
       starts.push_back(plan->second.sequence);
     }
-    for (const std::vector<OpId>& start : starts) {
-      if (graph_.num_ops() <= kMaxOpsBetween) descend(start);
-    }
+    for (const std::vector<OpId>& start : starts) descend(start);
   }
 
   void improve(Bytes budget) {

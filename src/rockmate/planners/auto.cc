@@ -169,11 +169,9 @@ class Auto {
   int threads() const { return std::max(num_threads(context_.options().threads) - (fastsa_runs() ? 1 : 0), 1); }
 
   void add_curve() {
-    PlannerOptions options = context_.options();
+    PlannerOptions options = focused(context_.options(), budget_bytes_);
     options.threads = threads();
     options.time_limit_s = std::max(context_.seconds_left() * kCurveShare, 1e-3);
-    options.focus_bytes = budget_bytes_;
-    options.curve_points = std::min(options.curve_points, kPointsBesideFocus);
     try {
       const PlanCurve curve = plan_curve(graph_, options);
       note_ = curve.note;

@@ -3,12 +3,21 @@
 #include <algorithm>
 
 namespace rockmate {
+namespace {
 
-PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
-  PlannerOptions options = context.options();
-  options.time_limit_s = std::max(context.seconds_left(), 1e-3);
+constexpr int kPointsBesideFocus = 20;
+
+}  // namespace
+
+PlannerOptions focused(PlannerOptions options, Bytes budget_bytes) {
   options.focus_bytes = budget_bytes;
   options.curve_points = std::min(options.curve_points, kPointsBesideFocus);
+  return options;
+}
+
+PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  PlannerOptions options = focused(context.options(), budget_bytes);
+  options.time_limit_s = std::max(context.seconds_left(), 1e-3);
   const PlanCurve curve = plan_curve(graph, options);
   PlannerAnswer answer;
   answer.note = curve.note;

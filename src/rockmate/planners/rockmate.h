@@ -7,7 +7,8 @@
 
 namespace rockmate {
 
-inline constexpr int kPointsBesideFocus = 20;  // of a curve that is made for one budget, at most
+// Options of a curve that is made for one budget: fine around it, few points elsewhere.
+PlannerOptions focused(PlannerOptions options, Bytes budget_bytes);
 
 PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
 
