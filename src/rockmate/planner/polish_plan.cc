@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "rockmate/planner/descents.h"
 #include "rockmate/planner/judge.h"
 #include "rockmate/planner/stage_runner.h"
 #include "rockmate/solvers/polish.h"
@@ -38,7 +39,9 @@ class PlanPolisher {
     if (best_.time_us <= curve_.store_all_time_us) return std::move(best_);
     StageRunner runner(options_);
     runner.run("polish", [&](StageState& state) {
-      state.total = kPhases;
+      state.total = kPhases + 1;
+      descend(state);
+      ++state.done;
       for (int phase = 0; phase < kPhases && !state.stop; ++phase) {
         improve(phase == 0 ? first_starts() : next_starts(phase), static_cast<std::uint64_t>(phase), runner, state);
         ++state.done;
@@ -48,11 +51,23 @@ class PlanPolisher {
   }
 
  private:
-  // The plan within the budget, and the next faster one, which has to be brought down.
+  // From each of the next faster plans.
+  void descend(const StageState& state) {
+    if (graph_.num_ops() > kMaxOpsOfDescents) return;
+    std::vector<const std::vector<OpId>*> starts;
+    for (const Plan* plan = curve_.at(budget_bytes_) + 1; plan <= &curve_.plans.back(); ++plan) {
+      if (starts.size() < kDescentStarts) starts.push_back(&plan->sequence);
+    }
+    for (const std::vector<OpId>& sequence : descents(graph_, starts, budget_bytes_, options_.threads, state.stop)) {
+      if (!sequence.empty()) take(judged_plan(graph_, sequence, "polish"));
+    }
+  }
+
+  // The best plan within the budget, and the next faster one, which has to be brought down.
   std::vector<Start> first_starts() const {
     std::vector<Start> starts;
     const Plan* within = curve_.at(budget_bytes_);
-    for (const double heat : kHeats) starts.push_back({&within->sequence, heat});
+    for (const double heat : kHeats) starts.push_back({&best_.sequence, heat});
     if (within != &curve_.plans.back()) {
       for (const double heat : kHeats) starts.push_back({&(within + 1)->sequence, heat});
     }
@@ -75,9 +90,11 @@ class PlanPolisher {
       options.stop = &state.stop;
       found[i] = judged_plan(graph_, polish(graph_, *starts[i].sequence, options).sequence, "polish");
     });
-    for (std::optional<Plan>& plan : found) {
-      if (plan && plan->peak_bytes <= budget_bytes_ && plan->time_us < best_.time_us) best_ = std::move(*plan);
-    }
+    for (std::optional<Plan>& plan : found) take(std::move(plan));
+  }
+
+  void take(std::optional<Plan> plan) {
+    if (plan && plan->peak_bytes <= budget_bytes_ && plan->time_us < best_.time_us) best_ = std::move(*plan);
   }
 
   const TrainingGraph& graph_;

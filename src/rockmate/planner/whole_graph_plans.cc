@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rockmate/planner/descents.h"
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/evict.h"
 #include "rockmate/solvers/keep.h"
@@ -10,16 +11,16 @@
 namespace rockmate {
 namespace {
 
-constexpr double kHopeless = 1.3;        // times slower than a plan at hand: the descent ends
-constexpr int kLooks = 100;              // times on the way down that this is looked at
-constexpr OpId kMaxOpsBetween = 10'000;  // on larger graphs no descents between neighbouring plans
-constexpr std::size_t kLowest = 8;       // plans: at last a descent from each of them
+constexpr double kHopeless = 1.3;   // times slower than a plan at hand: the descent ends
+constexpr int kLooks = 100;         // times on the way down that this is looked at
+constexpr std::size_t kLowest = 8;  // plans: at last a descent from each of them
 
 class WholeGraph {
  public:
   WholeGraph(const TrainingGraph& graph, const PlannerOptions& options, StageState& state, Frontier& frontier)
       : graph_(graph),
         points_(points_for(graph, options)),
+        threads_(options.threads),
         focus_bytes_(options.focus_bytes),
         state_(state),
         frontier_(frontier) {}
@@ -33,6 +34,9 @@ class WholeGraph {
     state_.done = 2 * points_;
     improve_levels();
     if (!state_.stop) descend_lowest();
+    // At last and never below the least peak, which must not depend on the focus: what is named as the least budget has to be
+    // met when that is asked about.
+    if (focus_bytes_ >= frontier_.all().begin()->first && !state_.stop) improve_focus();
   }
 
  private:
@@ -65,12 +69,11 @@ class WholeGraph {
       improve(store_all_peak_ - (store_all_peak_ - least) * i / points_);
       ++state_.done;
     }
-    if (focus_bytes_ >= least && !state_.stop) improve(focus_bytes_);  // below it, the least plan would depend on the focus
   }
 
-  // Where a descent ends depends on where it begins: the lowest few plans at last.
+  // Where a descent ends depends on where it begins: one from each of the lowest few plans.
   void descend_lowest() {
-    if (graph_.num_ops() > kMaxOpsBetween) return;
+    if (graph_.num_ops() > kMaxOpsOfDescents) return;
     std::vector<std::vector<OpId>> starts;
     for (auto plan = frontier_.all().begin(); plan != frontier_.all().end() && starts.size() < kLowest; ++plan) {
       starts.push_back(plan->second.sequence);
@@ -83,14 +86,30 @@ class WholeGraph {
       frontier_.add(keep_within(graph_, within->sequence, budget, &state_.stop), within->planner);
     }
     const Candidate* faster = frontier_.above(budget);
-    if (faster == nullptr || graph_.num_ops() > kMaxOpsBetween) return;
-    const std::string planner = faster->planner == "store-all" ? "evict" : faster->planner;
-    std::vector<OpId> lower = evict(graph_, faster->sequence, budget, [&](const auto&, Bytes) { return !state_.stop; });
-    frontier_.add(keep_within(graph_, std::move(lower), budget, &state_.stop), planner);
+    if (faster == nullptr || graph_.num_ops() > kMaxOpsOfDescents) return;
+    frontier_.add(descent(graph_, faster->sequence, budget, state_.stop), planner_below(*faster));
   }
 
+  // The budget that is asked about gets more than the others.
+  void improve_focus() {
+    improve(focus_bytes_);
+    if (graph_.num_ops() > kMaxOpsOfDescents) return;
+    std::vector<Candidate> above;
+    for (auto next = frontier_.all().upper_bound(focus_bytes_); next != frontier_.all().end(); ++next) {
+      if (above.size() < kDescentStarts) above.push_back(next->second);
+    }
+    std::vector<const std::vector<OpId>*> starts;
+    for (const Candidate& candidate : above) starts.push_back(&candidate.sequence);
+    std::vector<std::vector<OpId>> found = descents(graph_, starts, focus_bytes_, threads_, state_.stop);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!found[i].empty()) frontier_.add(std::move(found[i]), planner_below(above[i]));
+    }
+  }
+
+  static std::string planner_below(const Candidate& faster) { return faster.planner == "store-all" ? "evict" : faster.planner; }
+
   const TrainingGraph& graph_;
-  int points_;
+  int points_, threads_;
   Bytes focus_bytes_;
   StageState& state_;
   Frontier& frontier_;

@@ -13,6 +13,7 @@
 #include "rockmate/planner/background.h"
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/fastsa.h"
+#include "rockmate/planners/hiremate.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/rockmate.h"
 #include "rockmate/solvers/anneal.h"
@@ -21,12 +22,14 @@
 namespace rockmate {
 namespace {
 
-constexpr double kOthersSeconds = 0.7;  // for each of the other planners
-constexpr double kCurveShare = 0.6;     // of the time limit, at most, for the curve
+constexpr double kOthersSeconds = 0.7;   // for each of the other planners
+constexpr double kCurveShare = 0.6;      // of the time limit, at most, for the curve
+constexpr double kFar = 0.1;             // of the step: hiremate is asked for a start too ...
+constexpr double kHiremateShare = 0.25;  // ... and gets so much of the time left
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;                // ops
 constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
-constexpr int kMaxBeside = 2000;           // ops: fastsa is run beside the rest
+constexpr int kMaxBeside = 4000;           // ops: fastsa is run beside the rest
 constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain ...
 constexpr double kAnnealShareAbove = 0.5;  // ... and nothing meets the budget yet
 constexpr double kAnnealShareChain = 0.4;  // where it has one
@@ -60,6 +63,7 @@ class Auto {
     const bool is_small_enough = graph_.num_ops() <= kMaxBeside && std::isfinite(bound_us_);
     if (!is_done() && is_small_enough && threads() > 1) begin_fastsa();
     if (!is_done()) add_curve();
+    if (!is_done() && is_far_from_bound()) add_hiremate();
     if (!is_done() && is_loose()) anneal_plain();
     take_fastsa();
     least_peak_bytes_ = least_peak();
@@ -185,6 +189,23 @@ class Auto {
     } catch (const Interrupted&) {
       stop_ = true;
     }
+  }
+
+  bool is_far_from_bound() const {
+    const Plan& best = starts_.front();
+    return has_chain_ && fits(best) && best.time_us - plain_.time_us - bound_us_ > kFar * best.time_us;
+  }
+
+  // Near the least budget a plan of another kind can be a better start than any along the chain.
+  void add_hiremate() {
+    PlannerOptions options = context_.options();
+    options.on_progress = {};
+    options.time_limit_s = std::max(context_.seconds_left() * kHiremateShare, 1e-3);
+    std::vector<std::function<void()>> task{[&] {
+      const PlannerAnswer answer = hiremate(graph_, budget_bytes_, PlannerContext(options, &stop_));
+      if (!answer.sequence.empty()) add(answer.sequence);
+    }};
+    run_all("hiremate", task);
   }
 
   // True when one of them has the best so far.
