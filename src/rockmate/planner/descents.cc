@@ -1,21 +1,34 @@
 #include "rockmate/planner/descents.h"
 
+#include <algorithm>
+
 #include "rockmate/planner/background.h"
 #include "rockmate/solvers/evict.h"
 #include "rockmate/solvers/keep.h"
 
 namespace rockmate {
+namespace {
+
+constexpr std::int64_t kMost = 128, kLeast = 8;
+constexpr std::int64_t kOpsAtMost = 2500;  // the time of one grows with the square of the ops
+
+}  // namespace
 
 std::vector<OpId> descent(const TrainingGraph& graph, const std::vector<OpId>& start, Bytes budget_bytes,
-                          const std::atomic<bool>& stop) {
-  return keep_within(graph, evict(graph, start, budget_bytes, [&](const auto&, Bytes) { return !stop; }), budget_bytes, &stop);
+                          const std::atomic<bool>& stop, std::uint64_t seed) {
+  const auto goes_on = [&](const std::vector<OpId>&, Bytes) { return !stop; };
+  return keep_within(graph, evict(graph, start, budget_bytes, goes_on, seed), budget_bytes, &stop);
 }
 
 std::vector<std::vector<OpId>> descents(const TrainingGraph& graph, const std::vector<const std::vector<OpId>*>& starts,
                                         Bytes budget_bytes, int threads, const std::atomic<bool>& stop) {
-  std::vector<std::vector<OpId>> found(starts.size());
-  run_parallel(static_cast<int>(starts.size()), threads, [&](int i) {
-    if (!stop) found[i] = descent(graph, *starts[i], budget_bytes, stop);
+  if (starts.empty()) return {};
+  const std::int64_t ops = graph.num_ops();
+  const int count = static_cast<int>(std::clamp(kMost * kOpsAtMost * kOpsAtMost / (ops * ops), kLeast, kMost));
+  const int num_starts = static_cast<int>(starts.size());
+  std::vector<std::vector<OpId>> found(count);
+  run_parallel(count, threads, [&](int i) {
+    if (!stop) found[i] = descent(graph, *starts[i % num_starts], budget_bytes, stop, i < num_starts ? 0 : i);
   });
   return found;
 }

@@ -1,7 +1,7 @@
 // Descents to one budget from several faster plans.
 //
-// Where a descent ends depends on where it begins, and one costs milliseconds: from the next few dozen plans above a budget,
-// the best is often within a percent of what long polishing comes to.
+// Where a descent ends depends on where it begins and on what is evicted first, and one costs milliseconds: of a hundred from
+// the next few dozen plans above a budget, the best is often within a percent of what long polishing comes to.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,17 @@
 
 namespace rockmate {
 
-inline constexpr std::size_t kDescentStarts = 32;  // plans above a budget that are worth a descent
-inline constexpr OpId kMaxOpsOfDescents = 10'000;  // on larger graphs a descent takes seconds
+inline constexpr std::size_t kDescentStarts = 32;  // plans above a budget that are worth beginning at
+inline constexpr OpId kMaxOpsOfDescents = 10'000;  // on larger graphs one takes seconds
 
 // Eviction from the sequence down to the budget (solvers/evict.h), what room is left filled with recomputations that are not
 // needed (solvers/keep.h). Above the budget where eviction comes to an end there, or `stop` is set.
 std::vector<OpId> descent(const TrainingGraph& graph, const std::vector<OpId>& start, Bytes budget_bytes,
-                          const std::atomic<bool>& stop);
+                          const std::atomic<bool>& stop, std::uint64_t seed = 0);
 
-// One from each start, on so many threads (0: all cores). Those not begun when `stop` is set are empty.
+// The i-th begins at starts[i % starts.size()]; the first from each is the plain one, the further ones are shaken. Their number
+// follows from the size of the graph: 128, fewer where one takes long; they run on so many threads (0: all cores). Those not
+// begun when `stop` is set are empty.
 std::vector<std::vector<OpId>> descents(const TrainingGraph& graph, const std::vector<const std::vector<OpId>*>& starts,
                                         Bytes budget_bytes, int threads, const std::atomic<bool>& stop);
 

@@ -102,7 +102,7 @@ class WholeGraph {
     for (const Candidate& candidate : above) starts.push_back(&candidate.sequence);
     std::vector<std::vector<OpId>> found = descents(graph_, starts, focus_bytes_, threads_, state_.stop);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (!found[i].empty()) frontier_.add(std::move(found[i]), planner_below(above[i]));
+      if (!found[i].empty()) frontier_.add(std::move(found[i]), planner_below(above[i % above.size()]));
     }
   }
 

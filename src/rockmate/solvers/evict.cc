@@ -1,8 +1,10 @@
 #include "rockmate/solvers/evict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "rockmate/solvers/dice.h"
 #include "rockmate/solvers/sequence_memory.h"
 
 namespace rockmate {
@@ -12,6 +14,7 @@ constexpr int kMaxChain = 400;          // recomputed ops of one move
 constexpr int kMaxFailures = 24;        // moves taken back at one peak before giving up
 constexpr Bytes kSmallInput = 8;        // an input this many times smaller is kept across the peak, not recomputed
 constexpr int kOpsPerExtraMove = 1000;  // on large graphs several moves are made between two counts of the memory
+constexpr double kShake = 1.5;          // the range of the logarithm that scores are multiplied by
 
 struct Move {
   ValueId value = kNone;
@@ -22,9 +25,11 @@ struct Move {
 
 class Descent {
  public:
-  Descent(const TrainingGraph& graph, std::vector<OpId> sequence)
+  Descent(const TrainingGraph& graph, std::vector<OpId> sequence, std::uint64_t seed)
       : graph_(graph),
         sequence_(std::move(sequence)),
+        is_shaken_(seed != 0),
+        dice_(seed),
         num_forward_(num_forward_ops(graph)),
         memory_(graph, sequence_),
         stamp_(graph.num_ops(), 0) {}
@@ -86,6 +91,7 @@ class Descent {
     }
     if (freed <= 0) return false;
     move.score = static_cast<double>(freed) / (time_us + 1e-9);
+    if (is_shaken_) move.score *= std::exp(kShake * (dice_.share() - 0.5));
     return true;
   }
 
@@ -142,6 +148,8 @@ class Descent {
 
   const TrainingGraph& graph_;
   std::vector<OpId> sequence_;
+  bool is_shaken_;
+  Dice dice_;
   int num_forward_;
   SequenceMemory memory_;
   std::vector<int> stamp_;
@@ -151,8 +159,8 @@ class Descent {
 }  // namespace
 
 std::vector<OpId> evict(const TrainingGraph& graph, std::vector<OpId> sequence, Bytes target_bytes,
-                        const std::function<bool(const std::vector<OpId>&, Bytes)>& on_lower) {
-  Descent descent(graph, std::move(sequence));
+                        const std::function<bool(const std::vector<OpId>&, Bytes)>& on_lower, std::uint64_t seed) {
+  Descent descent(graph, std::move(sequence), seed);
   while (descent.peak_bytes() > target_bytes) {
     const Bytes before = descent.peak_bytes();
     if (!descent.step()) break;
