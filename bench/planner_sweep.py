@@ -32,6 +32,7 @@ EFFORTS = {
     "twremat": Effort(part=0.1),
     "rotor": Effort(part=0.5),
     "rockmate": Effort(part=0.25),
+    "rockmate-chain": Effort(part=0.25),
     AUTO: Effort(part=1.0),
 }
 AUTO_THREADS = 2  # it runs what it has in threads, as it does for a user; the others search on one

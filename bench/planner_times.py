@@ -14,6 +14,7 @@ DEPTHS = (2, 4, 6, 8, 10)
 DEPTH_SHARE = 0.8
 DEPTH_REPEATS = 3
 CHECKMATE_LIMIT_S = 20.0
+TIMED = (AUTO, "rockmate-chain", "rockmate")
 
 
 def _depth_jobs(runner: Runner, planners: Sequence[str], limit_s: float) -> list[Job]:
@@ -22,7 +23,7 @@ def _depth_jobs(runner: Runner, planners: Sequence[str], limit_s: float) -> list
         Job(graph, planner, DEPTH_SHARE + 0.0001 * repeat, UNTIMED)  # budgets that differ by nothing: each is a run of its own
         for repeat in range(DEPTH_REPEATS)
         for graph in graphs
-        for planner in (AUTO, "rockmate")
+        for planner in TIMED
     ]
     if "checkmate" in planners:
         jobs += [Job(graph, "checkmate", DEPTH_SHARE, CHECKMATE_LIMIT_S) for graph in graphs[:3]]
@@ -33,7 +34,7 @@ def _depth_report(outcomes: Outcomes) -> Part:
     rows = []
     for depth in DEPTHS:
         row: dict[str, object] = {"depth": depth}
-        for planner in (AUTO, "rockmate", "checkmate"):
+        for planner in (*TIMED, "checkmate"):
             its = [o for job, o in outcomes.items() if job.instance == f"gpt2_{depth}_layers" and job.planner == planner]
             if its:
                 row[f"{planner}_s"] = statistics.median(o.plan_seconds for o in its)
@@ -41,11 +42,11 @@ def _depth_report(outcomes: Outcomes) -> Part:
                 row[f"{planner}_status"] = its[0].status.replace("_", " ")
         rows.append(row)
     columns = [("depth", "layers", "{}")]
-    for planner in (AUTO, "rockmate", "checkmate"):
+    for planner in (*TIMED, "checkmate"):
         columns += [(f"{planner}_s", f"{planner}, s", "{:.2f}"), (f"{planner}_overhead", "overhead", "{:.2%}")]
     columns.append(("checkmate_status", "checkmate", "{}"))
     part = Part([Table(f"GPT-2 by depth at {DEPTH_SHARE:.0%}: median plan seconds of {DEPTH_REPEATS}", columns, rows)])
-    for planner in (AUTO, "rockmate"):
+    for planner in TIMED:
         first, last = rows[0].get(f"{planner}_s"), rows[-1].get(f"{planner}_s")
         if isinstance(first, float) and isinstance(last, float) and first > 0:
             shown = f"{last / first:.2f} ({first:.2f} s, {last:.2f} s)"

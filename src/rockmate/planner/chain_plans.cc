@@ -138,7 +138,9 @@ void add_chain_plans(const TrainingGraph& graph, const Chain& chain, const Block
     run_parallel(static_cast<int>(steps.size()), threads, [&](int i) {
       if (state.stop) return;
       std::vector<OpId> sequence = whole_sequence(graph, classes, table.backward(steps[i]));
-      sequences[2 * i] = keep_within(graph, sequence, chain.pinned_bytes + table.bytes_of(steps[i]), &state.stop);
+      if (options.across_blocks) {
+        sequences[2 * i] = keep_within(graph, sequence, chain.pinned_bytes + table.bytes_of(steps[i]), &state.stop);
+      }
       sequences[2 * i + 1] = std::move(sequence);
     });
     ++state.done;

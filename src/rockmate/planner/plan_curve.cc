@@ -85,7 +85,7 @@ PlanCurve plan_curve(const TrainingGraph& graph, const PlannerOptions& options) 
       add_chain_plans(step, chain, classes, block_plans, options, runner, state, frontier);
     });
   }
-  if (has_backward) {
+  if (has_backward && options.across_blocks) {
     runner.run("whole graph", [&](StageState& state) { add_whole_graph_plans(graph, options, state, frontier); });
   }
   std::vector<Plan> plans;

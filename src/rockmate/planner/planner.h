@@ -27,6 +27,7 @@ struct PlannerOptions {
   int memory_steps = 500;     // resolution of the chain's memory axis (500 or more)
   int curve_points = 100;     // budgets between the minimum and store-all at which a plan is made
   Bytes focus_bytes = 0;      // a budget near which plans are sought more finely; 0 for none
+  bool across_blocks = true;  // after the chain, changes of the whole sequence; false: what the chain gives, as it is
   int threads = 0;            // solver threads, 0 for all cores
   double mip_gap = 1e-3;      // relative gap at which a block's ILP is called solved
   double time_limit_s = 300;  // for all solvers together; the best plans found until then are returned

@@ -51,6 +51,8 @@ const std::array kPlanners = {
                  fastsa, false},
     PlannerEntry{"rockmate", "Zhao et al. 2023, arXiv 2307.01236",
                  "block options by search and ILP, the chain by dynamic programming", rockmate_planner, false},
+    PlannerEntry{"rockmate-chain", "Zhao et al. 2023, arXiv 2307.01236", "the same, and nothing after the chain",
+                 rockmate_chain, false},
     PlannerEntry{"hiremate", "Gusak et al. 2025, ICML", "recursive partition, an integer program picks options of sub-graphs",
                  hiremate},
     PlannerEntry{"auto", "", "the default: the best of all, polished as a whole", auto_planner, false},

@@ -7,6 +7,19 @@ namespace {
 
 constexpr int kPointsBesideFocus = 20;
 
+PlannerAnswer answer_of_curve(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context,
+                              bool across_blocks) {
+  PlannerOptions options = focused(context.options(), budget_bytes);
+  options.across_blocks = across_blocks;
+  options.time_limit_s = std::max(context.seconds_left(), 1e-3);
+  const PlanCurve curve = plan_curve(graph, options);
+  PlannerAnswer answer;
+  answer.note = curve.note;
+  answer.least_peak_bytes = curve.min_budget_bytes();
+  if (const Plan* plan = curve.at(budget_bytes)) answer.sequence = plan->sequence;
+  return answer;
+}
+
 }  // namespace
 
 PlannerOptions focused(PlannerOptions options, Bytes budget_bytes) {
@@ -16,14 +29,11 @@ PlannerOptions focused(PlannerOptions options, Bytes budget_bytes) {
 }
 
 PlannerAnswer rockmate_planner(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
-  PlannerOptions options = focused(context.options(), budget_bytes);
-  options.time_limit_s = std::max(context.seconds_left(), 1e-3);
-  const PlanCurve curve = plan_curve(graph, options);
-  PlannerAnswer answer;
-  answer.note = curve.note;
-  answer.least_peak_bytes = curve.min_budget_bytes();
-  if (const Plan* plan = curve.at(budget_bytes)) answer.sequence = plan->sequence;
-  return answer;
+  return answer_of_curve(graph, budget_bytes, context, true);
+}
+
+PlannerAnswer rockmate_chain(const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  return answer_of_curve(graph, budget_bytes, context, false);
 }
 
 }  // namespace rockmate
