@@ -25,7 +25,7 @@ namespace {
 constexpr double kOthersSeconds = 0.7;   // for each of the other planners
 constexpr double kCurveShare = 0.6;      // of the time limit, at most, for the curve
 constexpr double kFar = 0.1;             // of the step: hiremate is asked for a start too ...
-constexpr double kHiremateShare = 0.25;  // ... and gets so much of the time left
+constexpr double kHiremateShare = 0.25;  // ... and gets so much of the time left, but no more than polishing
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;                // ops
 constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
@@ -196,11 +196,11 @@ class Auto {
     return has_chain_ && fits(best) && best.time_us - plain_.time_us - bound_us_ > kFar * best.time_us;
   }
 
-  // Near the least budget a plan of another kind can be a better start than any along the chain.
+  // Near the least budget a recursive partition can have a better start than any along the chain.
   void add_hiremate() {
     PlannerOptions options = context_.options();
     options.on_progress = {};
-    options.time_limit_s = std::max(context_.seconds_left() * kHiremateShare, 1e-3);
+    options.time_limit_s = std::max(std::min(context_.seconds_left() * kHiremateShare, polish_seconds()), 1e-3);
     std::vector<std::function<void()>> task{[&] {
       const PlannerAnswer answer = hiremate(graph_, budget_bytes_, PlannerContext(options, &stop_));
       if (!answer.sequence.empty()) add(answer.sequence);

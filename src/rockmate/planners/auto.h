@@ -1,7 +1,8 @@
 // The default planner: at least as good as every other one, then polished as a whole.
 //
-//   0. on graphs of up to 2000 ops fastsa's own run, in a thread beside all that follows (with one thread: last)
-//   1. the curve of plan_curve, finest around the budget: the plans just within and just above it
+//   0. on graphs of up to 4000 ops fastsa's own run, in a thread beside all that follows (with one thread: last)
+//   1. the curve of plan_curve, finest around the budget: the plans just within and just above it; hiremate's plan too where
+//      that is far above the lower bound
 //   2. where the graph has no chain, or is small: annealing on the excess (solvers/anneal.h) from the plain order, which finds
 //      other orders, for most of the time for polishing; elsewhere for less of it, after 3
 //   3. where nothing meets the budget yet: a search for the lowest peak at all. Its number of trials does not depend on the
