@@ -13,7 +13,6 @@
 #include "rockmate/planner/background.h"
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/fastsa.h"
-#include "rockmate/planners/hiremate.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/rockmate.h"
 #include "rockmate/solvers/anneal.h"
@@ -202,8 +201,10 @@ class Auto {
     options.on_progress = {};
     options.time_limit_s = std::max(std::min(context_.seconds_left() * kHiremateShare, polish_seconds()), 1e-3);
     std::vector<std::function<void()>> task{[&] {
-      const PlannerAnswer answer = hiremate(graph_, budget_bytes_, PlannerContext(options, &stop_));
-      if (!answer.sequence.empty()) add(answer.sequence);
+      // By run_planner, which divides a graph in one pass for it.
+      const PlannerResult result =
+          run_planner(find_planner("hiremate"), graph_, budget_bytes_, PlannerContext(options, &stop_));
+      if (result.plan) add(*result.plan);
     }};
     run_all("hiremate", task);
   }
@@ -314,7 +315,7 @@ class Auto {
 
   double polish_seconds() const {
     const double wanted = context_.options().polish_s;
-    const double usual = 2 + std::max<double>(graph_.num_ops() - 2000, 0) / 1000;
+    const double usual = 2 + std::max<double>(graph_.num_ops() - 2000, 0) / 1500;
     return std::min(wanted >= 0 ? wanted : usual, (1 - kLastShare) * context_.seconds_left() - 0.1);
   }
 
