@@ -110,4 +110,14 @@ inline TrainingGraph random_step(int ops, unsigned seed) {
   return step.finish();
 }
 
+// The same ops in one pass, so that any may run again at any time.
+inline TrainingGraph in_one_pass(TrainingGraph graph) {
+  graph.has_boundary = false;
+  for (Value& value : graph.values) {
+    if (value.kind == ValueKind::kTangent) value.kind = ValueKind::kInput;
+    if (value.retention == Retention::kUntilForwardEnd) value.retention = Retention::kUntilLastUse;
+  }
+  return graph;
+}
+
 }  // namespace rockmate::testing

@@ -6,13 +6,14 @@
 #include "rockmate/planner/judge.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/schedule/simulator.h"
+#include "tests/planner/model_graphs.h"
 #include "tests/solvers/random_graph.h"
 
 using namespace rockmate;
 
 namespace {
 
-PlannerResult ask(const TrainingGraph& graph, Bytes budget_bytes) {
+PlannerResult planned(const TrainingGraph& graph, Bytes budget_bytes) {
   PlannerOptions options;
   options.threads = 1;
   options.polish_s = 0.05;
@@ -24,13 +25,13 @@ PlannerResult ask(const TrainingGraph& graph, Bytes budget_bytes) {
 TEST_CASE("the least budget that auto names is met when it is asked for") {
   for (unsigned seed = 0; seed < 2; ++seed) {
     const TrainingGraph graph = testing::random_graph(30, seed, seed % 2 == 0);
-    const PlannerResult refused = ask(graph, peak_floor(graph) / 2);
+    const PlannerResult refused = planned(graph, peak_floor(graph) / 2);
     REQUIRE(refused.status == PlannerStatus::kInfeasible);
     REQUIRE(refused.min_budget_bytes > 0);
-    const PlannerResult met = ask(graph, refused.min_budget_bytes);
+    const PlannerResult met = planned(graph, refused.min_budget_bytes);
     REQUIRE(met.plan);
     CHECK(met.plan->peak_bytes <= refused.min_budget_bytes);
-    const PlannerResult below = ask(graph, (peak_floor(graph) + refused.min_budget_bytes) / 2);
+    const PlannerResult below = planned(graph, (peak_floor(graph) + refused.min_budget_bytes) / 2);
     if (!below.plan) CHECK(below.min_budget_bytes == refused.min_budget_bytes);
   }
 }
@@ -55,6 +56,22 @@ TEST_CASE("auto is never worse than fastsa, which finds the same plan every time
       CHECK(once.plan->sequence == again.plan->sequence);
       REQUIRE(ours.plan);
       CHECK(ours.plan->time_us <= once.plan->time_us);
+    }
+  }
+}
+
+TEST_CASE("a graph in one pass has plans near its least budget too") {
+  PlannerOptions options;
+  options.threads = 1;
+  options.time_limit_s = 4;
+  for (const TrainingGraph& graph : {testing::in_one_pass(testing::transformer(6)), testing::in_one_pass(testing::unet(6))}) {
+    const PlannerResult refused = planned(graph, peak_floor(graph) / 2);
+    REQUIRE(refused.min_budget_bytes > 0);
+    for (const Bytes percent : {105, 150}) {
+      const Bytes budget = refused.min_budget_bytes * percent / 100;
+      const PlannerResult met = run_planner(find_planner("auto"), graph, budget, PlannerContext(options));
+      REQUIRE(met.plan);
+      CHECK(met.plan->peak_bytes <= budget);
     }
   }
 }

@@ -25,16 +25,6 @@ PlannerResult run(const char* planner, const TrainingGraph& graph, Bytes budget)
 
 Plan plain_plan(const TrainingGraph& graph) { return *judged_plan(graph, store_all_sequence(graph), ""); }
 
-// The same ops in one pass, so that any may run again at any time.
-TrainingGraph in_one_pass(TrainingGraph graph) {
-  graph.has_boundary = false;
-  for (Value& value : graph.values) {
-    if (value.kind == ValueKind::kTangent) value.kind = ValueKind::kInput;
-    if (value.retention == Retention::kUntilForwardEnd) value.retention = Retention::kUntilLastUse;
-  }
-  return graph;
-}
-
 }  // namespace
 
 TEST_CASE("checkmate's optimum in graph order is never below the exhaustive one, and mostly is it") {
