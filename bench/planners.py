@@ -1,6 +1,6 @@
 """Every planner on every instance, held against each other and against what others have published (`make bench-planners`).
 
-python bench/planners.py                        all of it; about three quarters of an hour on two quiet cores
+python bench/planners.py                        all of it; about an hour on two quiet cores
 python bench/planners.py --write                stores it in bench/results/planners.json, .md and .html too
 python bench/planners.py --quick                a few small instances, in two minutes
 python bench/planners.py --graphs gpt2_large,resnet101 --only sweep,paper --planners auto,rotor --budgets 8

@@ -9,6 +9,7 @@
 namespace rockmate {
 namespace {
 
+constexpr std::size_t kMostStarts = 32;
 constexpr std::int64_t kMost = 128, kLeast = 8;
 constexpr std::int64_t kOpsAtMost = 2500;  // the time of one grows with the square of the ops
 
@@ -22,10 +23,10 @@ std::vector<OpId> descent(const TrainingGraph& graph, const std::vector<OpId>& s
 
 std::vector<std::vector<OpId>> descents(const TrainingGraph& graph, const std::vector<const std::vector<OpId>*>& starts,
                                         Bytes budget_bytes, int threads, const std::atomic<bool>& stop) {
-  if (starts.empty()) return {};
+  if (starts.empty() || graph.num_ops() > kMaxOpsOfDescents) return {};
   const std::int64_t ops = graph.num_ops();
   const int count = static_cast<int>(std::clamp(kMost * kOpsAtMost * kOpsAtMost / (ops * ops), kLeast, kMost));
-  const int num_starts = static_cast<int>(starts.size());
+  const int num_starts = static_cast<int>(std::min(starts.size(), kMostStarts));
   std::vector<std::vector<OpId>> found(count);
   run_parallel(count, threads, [&](int i) {
     if (!stop) found[i] = descent(graph, *starts[i % num_starts], budget_bytes, stop, i < num_starts ? 0 : i);

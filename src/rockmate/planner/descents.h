@@ -5,13 +5,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "rockmate/graph/graph.h"
 
 namespace rockmate {
 
-inline constexpr std::size_t kDescentStarts = 32;  // plans above a budget that are worth beginning at
 inline constexpr OpId kMaxOpsOfDescents = 10'000;  // on larger graphs one takes seconds
 
 // Eviction from the sequence down to the budget (solvers/evict.h), what room is left filled with recomputations that are not
@@ -19,9 +19,9 @@ inline constexpr OpId kMaxOpsOfDescents = 10'000;  // on larger graphs one takes
 std::vector<OpId> descent(const TrainingGraph& graph, const std::vector<OpId>& start, Bytes budget_bytes,
                           const std::atomic<bool>& stop, std::uint64_t seed = 0);
 
-// The i-th begins at starts[i % starts.size()]; the first from each is the plain one, the further ones are shaken. Their number
-// follows from the size of the graph: 128, fewer where one takes long; they run on so many threads (0: all cores). Those not
-// begun when `stop` is set are empty.
+// Begins at the first 32 of the starts, in turn: the first descent from each is the plain one, the further ones are shaken.
+// Their number follows from the size of the graph: 128, fewer where one takes long, none above kMaxOpsOfDescents; they run on
+// so many threads (0: all cores). Those not begun when `stop` is set are empty.
 std::vector<std::vector<OpId>> descents(const TrainingGraph& graph, const std::vector<const std::vector<OpId>*>& starts,
                                         Bytes budget_bytes, int threads, const std::atomic<bool>& stop);
 

@@ -53,11 +53,9 @@ class PlanPolisher {
  private:
   // From each of the next faster plans.
   void descend(const StageState& state) {
-    if (graph_.num_ops() > kMaxOpsOfDescents) return;
     std::vector<const std::vector<OpId>*> starts;
-    for (const Plan* plan = curve_.at(budget_bytes_) + 1; plan <= &curve_.plans.back(); ++plan) {
-      if (starts.size() < kDescentStarts) starts.push_back(&plan->sequence);
-    }
+    for (const Plan* plan = curve_.at(budget_bytes_) + 1; plan <= &curve_.plans.back(); ++plan)
+      starts.push_back(&plan->sequence);
     for (const std::vector<OpId>& sequence : descents(graph_, starts, budget_bytes_, options_.threads, state.stop)) {
       if (!sequence.empty()) take(judged_plan(graph_, sequence, "polish"));
     }

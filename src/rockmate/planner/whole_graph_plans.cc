@@ -82,27 +82,30 @@ class WholeGraph {
   }
 
   void improve(Bytes budget) {
-    if (const Candidate* within = frontier_.at(budget)) {
-      frontier_.add(keep_within(graph_, within->sequence, budget, &state_.stop), within->planner);
-    }
+    fill(budget);
     const Candidate* faster = frontier_.above(budget);
     if (faster == nullptr || graph_.num_ops() > kMaxOpsOfDescents) return;
     frontier_.add(descent(graph_, faster->sequence, budget, state_.stop), planner_below(*faster));
   }
 
-  // The budget that is asked about gets more than the others.
+  // The budget that is asked about gets many descents.
   void improve_focus() {
-    improve(focus_bytes_);
-    if (graph_.num_ops() > kMaxOpsOfDescents) return;
-    std::vector<Candidate> above;
-    for (auto next = frontier_.all().upper_bound(focus_bytes_); next != frontier_.all().end(); ++next) {
-      if (above.size() < kDescentStarts) above.push_back(next->second);
-    }
+    fill(focus_bytes_);
     std::vector<const std::vector<OpId>*> starts;
-    for (const Candidate& candidate : above) starts.push_back(&candidate.sequence);
-    std::vector<std::vector<OpId>> found = descents(graph_, starts, focus_bytes_, threads_, state_.stop);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      if (!found[i].empty()) frontier_.add(std::move(found[i]), planner_below(above[i % above.size()]));
+    for (auto next = frontier_.all().upper_bound(focus_bytes_); next != frontier_.all().end(); ++next) {
+      starts.push_back(&next->second.sequence);
+    }
+    if (starts.empty()) return;
+    const std::string planner = planner_below(*frontier_.above(focus_bytes_));
+    for (std::vector<OpId>& sequence : descents(graph_, starts, focus_bytes_, threads_, state_.stop)) {
+      if (!sequence.empty()) frontier_.add(std::move(sequence), planner);
+    }
+  }
+
+  // The plan within the budget, with the room that it leaves used.
+  void fill(Bytes budget) {
+    if (const Candidate* within = frontier_.at(budget)) {
+      frontier_.add(keep_within(graph_, within->sequence, budget, &state_.stop), within->planner);
     }
   }
 

@@ -197,16 +197,8 @@ class Auto {
 
   // Near the least budget a recursive partition can have a better start than any along the chain.
   void add_hiremate() {
-    PlannerOptions options = context_.options();
-    options.on_progress = {};
-    options.time_limit_s = std::max(std::min(context_.seconds_left() * kHiremateShare, polish_seconds()), 1e-3);
-    std::vector<std::function<void()>> task{[&] {
-      // By run_planner, which divides a graph in one pass for it.
-      const PlannerResult result =
-          run_planner(find_planner("hiremate"), graph_, budget_bytes_, PlannerContext(options, &stop_));
-      if (result.plan) add(*result.plan);
-    }};
-    run_all("hiremate", task);
+    const double seconds = std::min(context_.seconds_left() * kHiremateShare, polish_seconds());
+    run_all("hiremate", {[this, seconds] { add_planner(find_planner("hiremate"), seconds); }});
   }
 
   // True when one of them has the best so far.
@@ -216,17 +208,24 @@ class Auto {
     for (const PlannerEntry& planner : planners()) {
       if (!planner.is_quick) continue;
       tasks.push_back([this, &planner, &improved] {
-        PlannerOptions options = context_.options();
-        options.on_progress = {};
-        options.threads = 1;
         const double limit = graph_.num_ops() < kSmall ? 3 * kOthersSeconds : kOthersSeconds;
-        options.time_limit_s = std::max(std::min(limit, context_.seconds_left() / 8), 1e-3);
-        const PlannerResult result = run_planner(planner, graph_, budget_bytes_, PlannerContext(options, &stop_));
-        if (result.plan && add(*result.plan)) improved = true;
+        if (add_planner(planner, std::min(limit, context_.seconds_left() / 8))) improved = true;
       });
     }
     run_all("other planners", tasks);
     return improved;
+  }
+
+  // What another planner finds within the budget; true when it is the best so far.
+  bool add_planner(const PlannerEntry& planner, double seconds) {
+    PlannerOptions options = context_.options();
+    options.on_progress = {};
+    options.threads = 1;
+    options.time_limit_s = std::max(seconds, 1e-3);
+    const PlannerAnswer answer = ask(planner, graph_, budget_bytes_, PlannerContext(options, &stop_));
+    if (answer.sequence.empty()) return false;
+    std::optional<Plan> plan = judged_plan(graph_, answer.sequence, "auto");
+    return plan && fits(*plan) && add(std::move(*plan));
   }
 
   // From the plain order straight to the budget, in whatever order of ops: what no plan along a chain, and no descent that

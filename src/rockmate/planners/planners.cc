@@ -96,19 +96,23 @@ const PlannerEntry& find_planner(const std::string& name) {
   throw std::invalid_argument("[plan] there is no planner '" + name + "', choose one of " + all);
 }
 
+PlannerAnswer ask(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context) {
+  const std::optional<TrainingGraph> divided = planner.needs_boundary ? with_boundary(graph) : std::nullopt;
+  if (!planner.needs_boundary || graph.has_boundary || divided) {
+    return planner.run(divided ? *divided : graph, budget_bytes, context);
+  }
+  PlannerAnswer answer;
+  answer.note =
+      std::string(planner.name) + " works on training steps, and nothing divides this graph into forward and backward";
+  return answer;
+}
+
 PlannerResult run_planner(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
                           const PlannerContext& context) {
   check_graph(graph);
   PlannerResult result;
   const auto begin = std::chrono::steady_clock::now();
-  const std::optional<TrainingGraph> divided = planner.needs_boundary ? with_boundary(graph) : std::nullopt;
-  PlannerAnswer answer;
-  if (planner.needs_boundary && !graph.has_boundary && !divided) {
-    answer.note =
-        std::string(planner.name) + " works on training steps, and nothing divides this graph into forward and backward";
-  } else {
-    answer = planner.run(divided ? *divided : graph, budget_bytes, context);
-  }
+  const PlannerAnswer answer = ask(planner, graph, budget_bytes, context);
   judge(graph, budget_bytes, planner, answer, result);
   result.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 

@@ -84,7 +84,11 @@ struct PlannerResult {
   std::string note;
 };
 
-// Runs a planner and judges its answer: a sequence that the verifier refuses or that exceeds the budget is none.
+// What the planner itself says, not judged. One that works on training steps is given a graph in one pass divided by its marks.
+PlannerAnswer ask(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes, const PlannerContext& context);
+
+// Asks a planner, judges its answer (a sequence that the verifier refuses or that exceeds the budget is none) and adds what no
+// schedule goes below.
 PlannerResult run_planner(const PlannerEntry& planner, const TrainingGraph& graph, Bytes budget_bytes,
                           const PlannerContext& context);
 

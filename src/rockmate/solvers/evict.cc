@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "rockmate/solvers/dice.h"
@@ -28,8 +29,7 @@ class Descent {
   Descent(const TrainingGraph& graph, std::vector<OpId> sequence, std::uint64_t seed)
       : graph_(graph),
         sequence_(std::move(sequence)),
-        is_shaken_(seed != 0),
-        dice_(seed),
+        dice_(seed == 0 ? std::nullopt : std::optional<Dice>(seed)),
         num_forward_(num_forward_ops(graph)),
         memory_(graph, sequence_),
         stamp_(graph.num_ops(), 0) {}
@@ -91,7 +91,7 @@ class Descent {
     }
     if (freed <= 0) return false;
     move.score = static_cast<double>(freed) / (time_us + 1e-9);
-    if (is_shaken_) move.score *= std::exp(kShake * (dice_.share() - 0.5));
+    if (dice_) move.score *= std::exp(kShake * (dice_->share() - 0.5));
     return true;
   }
 
@@ -148,8 +148,7 @@ class Descent {
 
   const TrainingGraph& graph_;
   std::vector<OpId> sequence_;
-  bool is_shaken_;
-  Dice dice_;
+  std::optional<Dice> dice_;  // where scores are shaken
   int num_forward_;
   SequenceMemory memory_;
   std::vector<int> stamp_;
