@@ -97,3 +97,19 @@ TEST_CASE("solved blocks are read back, and a damaged file is solved anew") {
   CHECK(cache.find(problem, classes.forms[1]).has_value());
   std::filesystem::remove_all(directory);
 }
+
+TEST_CASE("with little time a block gets less of searches and programs, never so little that small ones are not answered") {
+  const BlockSettings usual;
+  BlockSettings plenty, little, none;
+  CHECK_FALSE(fit_to_time(1000, 10, plenty));
+  CHECK(plenty.max_states == usual.max_states);
+  CHECK(plenty.time_limit_s == usual.time_limit_s);
+  CHECK(fit_to_time(2, 10, little));
+  CHECK(little.max_states < usual.max_states);
+  CHECK(little.time_limit_s * little.max_programs * 10 <= 1);
+  CHECK(fit_to_time(-1, 10, none));
+  CHECK(none.max_states > 0);
+  CHECK(none.max_states < little.max_states);
+  const BlockClasses classes = transformer_blocks();
+  CHECK(block_options(classes.problems.front(), none).options.size() > 1);
+}

@@ -12,22 +12,7 @@
 namespace rockmate {
 namespace {
 
-// Where the time limit is short, each block gets its part of this share of it, half for programs and half for searches.
-constexpr double kBlocksShare = 0.8;
-constexpr double kSearches = 14;           // of a block, usually
-constexpr double kStatesPerSecond = 3e5;   // of a search in a large block
-constexpr int kFinePoints = 100;           // of a table at the least memory, or at the focus
-constexpr std::size_t kLeastStates = 500;  // more than the least that answers a small block
-
-// True when there is less than usual for each.
-bool fit_to_time(double seconds, int num_blocks, BlockSettings& settings) {
-  const BlockSettings usual = settings;
-  const double each_s = kBlocksShare / 2 * std::max(seconds, 0.0) / std::max(num_blocks, 1);
-  settings.time_limit_s = std::min(settings.time_limit_s, each_s / settings.max_programs);
-  const double states = each_s / kSearches * kStatesPerSecond;
-  settings.max_states = states < kLeastStates ? kLeastStates : std::min(settings.max_states, static_cast<std::size_t>(states));
-  return settings.time_limit_s < usual.time_limit_s || settings.max_states < usual.max_states;
-}
+constexpr int kFinePoints = 100;  // of a table at the least memory, or at the focus
 
 // What a forward pass that saves only the output runs.
 BlockOption forward_only(const BlockProblem& problem) {

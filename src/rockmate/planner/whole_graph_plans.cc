@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rockmate/planner/background.h"
 #include "rockmate/planner/descents.h"
 #include "rockmate/schedule/schedule.h"
 #include "rockmate/solvers/evict.h"
@@ -28,9 +29,8 @@ class WholeGraph {
   void run() {
     state_.total = 3 * points_;
     store_all_peak_ = frontier_.all().rbegin()->first;
-    descend(store_all_sequence(graph_));
-    state_.done = points_;
-    descend(frontier_.all().begin()->second.sequence);
+    const std::vector<OpId> plain = store_all_sequence(graph_);
+    descend_from({&plain, &frontier_.all().begin()->second.sequence});
     state_.done = 2 * points_;
     improve_levels();
     if (!state_.stop) descend_lowest();
@@ -40,13 +40,24 @@ class WholeGraph {
   }
 
  private:
-  // One descent as far as it goes, a plan added at each level of the curve.
-  void descend(const std::vector<OpId>& start) {
+  // From each of the starts one descent, all against the plans at hand before: what comes out is the same on any number of
+  // threads.
+  void descend_from(const std::vector<const std::vector<OpId>*>& starts) {
+    std::vector<std::vector<std::vector<OpId>>> found(starts.size());
+    run_parallel(static_cast<int>(starts.size()), threads_, [&](int i) { found[i] = levels_below(*starts[i]); });
+    for (auto& sequences : found) {
+      for (std::vector<OpId>& sequence : sequences) frontier_.add(std::move(sequence), "evict");
+    }
+  }
+
+  // One descent as far as it goes: the plan at each level of the curve.
+  std::vector<std::vector<OpId>> levels_below(const std::vector<OpId>& start) const {
     const Bytes step = std::max<Bytes>(store_all_peak_ / points_, 1);
     Bytes next = store_all_peak_, next_look = store_all_peak_;
     bool is_beaten = false;
+    std::vector<std::vector<OpId>> found;
     const auto keep = [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
-      frontier_.add(keep_within(graph_, sequence, peak_bytes, &state_.stop), "evict");
+      found.push_back(keep_within(graph_, sequence, peak_bytes, &state_.stop));
     };
     const std::vector<OpId> last = evict(graph_, start, 0, [&](const std::vector<OpId>& sequence, Bytes peak_bytes) {
       if (peak_bytes <= next) {
@@ -61,6 +72,7 @@ class WholeGraph {
       return !state_.stop && !is_beaten;
     });
     if (!state_.stop && !is_beaten) keep(last, 0);
+    return found;
   }
 
   void improve_levels() {
@@ -74,11 +86,11 @@ class WholeGraph {
   // Where a descent ends depends on where it begins: one from each of the lowest few plans.
   void descend_lowest() {
     if (graph_.num_ops() > kMaxOpsOfDescents) return;
-    std::vector<std::vector<OpId>> starts;
+    std::vector<const std::vector<OpId>*> starts;
     for (auto plan = frontier_.all().begin(); plan != frontier_.all().end() && starts.size() < kLowest; ++plan) {
-      starts.push_back(plan->second.sequence);
+      starts.push_back(&plan->second.sequence);
     }
-    for (const std::vector<OpId>& start : starts) descend(start);
+    descend_from(starts);
   }
 
   void improve(Bytes budget) {

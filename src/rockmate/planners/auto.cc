@@ -27,7 +27,8 @@ constexpr double kFar = 0.1;             // of the step: hiremate is asked for a
 constexpr double kHiremateShare = 0.25;  // ... and gets so much of the time left, but no more than polishing
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;                // ops
-constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
+constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence ...
+constexpr int kMaxAnnealedChain = 10'000;  // ... and along a chain less is to be gained
 constexpr int kMaxBeside = 4000;           // ops: fastsa is run beside the rest
 constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain ...
 constexpr double kAnnealShareAbove = 0.5;  // ... and nothing meets the budget yet
@@ -129,7 +130,7 @@ class Auto {
   bool is_done() const {
     if (stop_ || context_.expired()) return true;
     const Plan& best = starts_.front();
-    return fits(best) && best.time_us - plain_.time_us <= bound_us_ * (1 + 1e-9) + 1e-9 * plain_.time_us;
+    return fits(best) && best.time_us - plain_.time_us <= bound_us_ * (1 + kOptimalGap) + 1e-9 * plain_.time_us;
   }
 
   // fastsa's own run, in a thread of its own: what it finds when it is asked, this planner finds too.
@@ -233,7 +234,8 @@ class Auto {
   void anneal_plain() {
     const double share = !is_loose() ? kAnnealShareChain : fits(starts_.front()) ? kAnnealShare : kAnnealShareAbove;
     const double seconds = std::min(polish_seconds() * share, kMostAnnealed);
-    if (graph_.num_ops() > kMaxAnnealed || seconds <= 0 || !std::isfinite(bound_us_)) return;
+    if (graph_.num_ops() > (is_loose() ? kMaxAnnealed : kMaxAnnealedChain)) return;
+    if (seconds <= 0 || !std::isfinite(bound_us_)) return;
     const PlannerContext time = context_.within(seconds);
     std::vector<std::function<void()>> tasks;
     for (int i = 0; i < threads(); ++i) {

@@ -16,8 +16,10 @@
 namespace rockmate {
 namespace {
 
-constexpr int kLevels = 5;        // of each budget in a node's grid
-constexpr int kMostOptions = 16;  // of a sub-graph
+constexpr int kLevels = 5;            // of each budget in a node's grid
+constexpr int kMostOptions = 16;      // of a sub-graph
+constexpr double kLeavesShare = 0.6;  // of the time, at most, for the leaves' options; the nodes and the root have the rest
+constexpr double kNodesShare = 0.15;
 
 struct Option {
   Bytes saved_bytes = 0, forward_peak_bytes = 0, backward_peak_bytes = 0;
@@ -62,21 +64,18 @@ class Hierarchy {
   // False when the context ended it.
   bool solve() {
     classes_ = classify_blocks(graph_, hierarchy_.leaves);
-    BlockSettings settings;
-    settings.save_levels = settings.peak_levels = 6;
-    settings.max_programs = 2;
-    settings.time_limit_s = 0.5;
-    settings.max_states = 5000;
-    settings.stop = context_.stop();
+    BlockSettings usual;
+    usual.save_levels = usual.peak_levels = 6;
+    usual.max_programs = 2;
+    usual.max_states = 5000;
+    usual.stop = context_.stop();
     const double seconds = context_.seconds_left();
-    node_deadline_ = 0.25 * seconds;
+    node_deadline_ = (1 - kLeavesShare - kNodesShare) * seconds;
     const int num_classes = static_cast<int>(classes_.problems.size());
     for (int i = 0; i < num_classes; ++i) {
       if (!context_.progress("leaves", static_cast<double>(i) / num_classes)) return false;
-      if (context_.seconds_left() < 0.6 * seconds) {  // short of time: the quick searches alone
-        settings.max_programs = 0;
-        settings.max_states = 300;
-      }
+      BlockSettings settings = usual;  // what one leaf leaves of its time the next ones have
+      fit_to_time(context_.seconds_left() - (1 - kLeavesShare) * seconds, num_classes - i, settings);
       block_plans_.push_back(block_options(classes_.problems[i], settings));
     }
     const int root = static_cast<int>(hierarchy_.nodes.size()) - 1;

@@ -18,6 +18,12 @@ constexpr int kBisections = 6;
 constexpr int kFiner = 3;  // where the search is cheap it takes this many times more levels than the grid
 constexpr Bytes kNegligibleShare = 1000;
 
+// Where the time is short, each block gets its part of this share of it, half for programs and half for searches.
+constexpr double kTimeShare = 0.8;
+constexpr double kSearches = 14;           // of a block, usually
+constexpr double kStatesPerSecond = 3e5;   // of a search in a large block
+constexpr std::size_t kLeastStates = 500;  // more than the least that answers a small block
+
 // The forward ops that the wanted values depend on, ascending.
 std::vector<OpId> ops_for(const TrainingGraph& graph, OpId num_forward, std::vector<bool> wanted) {
   std::vector<OpId> ops;
@@ -286,6 +292,15 @@ BlockOption price_option(const BlockProblem& problem, std::vector<OpId> sequence
 
 BlockOptions block_options(const BlockProblem& problem, const BlockSettings& settings) {
   return OptionSearch(problem, settings).run();
+}
+
+bool fit_to_time(double seconds, int num_blocks, BlockSettings& settings) {
+  const BlockSettings usual = settings;
+  const double each_s = kTimeShare / 2 * std::max(seconds, 0.0) / std::max(num_blocks, 1);
+  settings.time_limit_s = std::min(settings.time_limit_s, each_s / settings.max_programs);
+  const double states = each_s / kSearches * kStatesPerSecond;
+  settings.max_states = states < kLeastStates ? kLeastStates : std::min(settings.max_states, static_cast<std::size_t>(states));
+  return settings.time_limit_s < usual.time_limit_s || settings.max_states < usual.max_states;
 }
 
 }  // namespace rockmate

@@ -53,6 +53,10 @@ struct BlockOptions {
 
 BlockOptions block_options(const BlockProblem& problem, const BlockSettings& settings);
 
+// Less of programs and searches where `num_blocks` blocks must do with `seconds` of one thread; true when that is less than the
+// settings had.
+bool fit_to_time(double seconds, int num_blocks, BlockSettings& settings);
+
 // The exact price of a sequence of the block.
 BlockOption price_option(const BlockProblem& problem, std::vector<OpId> sequence);
 
