@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "rockmate/planner/background.h"
+#include "rockmate/planner/descents.h"
 #include "rockmate/planner/judge.h"
+#include "rockmate/planner/ruin_recreate.h"
 #include "rockmate/planners/fastsa.h"
 #include "rockmate/planners/lower_bound.h"
 #include "rockmate/planners/rockmate.h"
@@ -27,12 +29,10 @@ constexpr double kFar = 0.1;             // of the step: hiremate is asked for a
 constexpr double kHiremateShare = 0.25;  // ... and gets so much of the time left, but no more than polishing
 constexpr int kMaxStarts = 3;
 constexpr int kSmall = 300;                // ops
-constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence ...
-constexpr int kMaxAnnealedChain = 10'000;  // ... and along a chain less is to be gained
+constexpr int kMaxAnnealed = 20'000;       // ops; the time of a trial grows with the length of the sequence
 constexpr int kMaxBeside = 4000;           // ops: fastsa is run beside the rest
-constexpr double kAnnealShare = 0.8;       // of the time for polishing, where the graph has no chain ...
-constexpr double kAnnealShareAbove = 0.5;  // ... and nothing meets the budget yet
-constexpr double kAnnealShareChain = 0.4;  // where it has one
+constexpr double kAnnealShare = 0.8;       // of the time for polishing ...
+constexpr double kAnnealShareAbove = 0.5;  // ... where nothing meets the budget yet
 constexpr double kShort = 10;              // seconds: under such a limit the lower bound must not take a second
 constexpr double kMostAnnealed = 60;       // seconds
 constexpr std::int64_t kRunTrials = 1500;  // of the first run, times ops
@@ -71,8 +71,6 @@ class Auto {
     take_fastsa();
     const bool needs_others = !fits(starts_.front());
     if (!is_done() && needs_others) add_others();
-    if (!is_done() && !is_loose()) anneal_plain();
-    take_fastsa();
     if (!is_done()) polish_starts();
     if (!is_done() && !needs_others && add_others()) polish_starts();
     if (!is_done() && is_small_enough) begin_fastsa();  // with one thread
@@ -232,10 +230,9 @@ class Auto {
   // From the plain order straight to the budget, in whatever order of ops: what no plan along a chain, and no descent that
   // keeps the order, comes to.
   void anneal_plain() {
-    const double share = !is_loose() ? kAnnealShareChain : fits(starts_.front()) ? kAnnealShare : kAnnealShareAbove;
+    const double share = fits(starts_.front()) ? kAnnealShare : kAnnealShareAbove;
     const double seconds = std::min(polish_seconds() * share, kMostAnnealed);
-    if (graph_.num_ops() > (is_loose() ? kMaxAnnealed : kMaxAnnealedChain)) return;
-    if (seconds <= 0 || !std::isfinite(bound_us_)) return;
+    if (graph_.num_ops() > kMaxAnnealed || seconds <= 0 || !std::isfinite(bound_us_)) return;
     const PlannerContext time = context_.within(seconds);
     std::vector<std::function<void()>> tasks;
     for (int i = 0; i < threads(); ++i) {
@@ -329,15 +326,23 @@ class Auto {
     if (!has_chain_ || graph_.num_ops() < kSmall) {  // what has little structure is best begun from its own order
       starts.insert(starts.end(), 2, plain_);
     }
-    double length = total / 8;
+    double length = total / (is_loose() ? 8 : 5);
     for (int phase = 0, idle = 0; idle < 2 && !is_done() && time.seconds_left() > 0.01; ++phase) {
       std::vector<std::function<void()>> tasks;
       std::atomic<bool> improved{false};
+      const bool may_ruin = graph_.num_ops() <= kMaxOpsOfDescents && fits(starts[0]);
+      const bool is_ruin = may_ruin && (is_loose() ? phase % 3 == 2 : phase % 6 != 0);
       const int abreast = threads();
       const int count = phase == 0 ? static_cast<int>(starts.size()) : abreast;
       const int waves = (count + abreast - 1) / abreast;
       const double seconds = std::min(length, time.seconds_left()) / waves;
       for (int i = 0; i < count; ++i) {
+        if (is_ruin) {
+          tasks.push_back([&, i] {
+            if (ruin(starts[0].sequence, seconds, static_cast<std::uint64_t>(1 + phase * 64 + i))) improved = true;
+          });
+          continue;
+        }
         tasks.push_back([&, i] {
           PolishOptions options;
           options.budget_bytes = budget_bytes_;
@@ -356,6 +361,16 @@ class Auto {
       starts = {starts_.front()};
       length *= 1.3;
     }
+  }
+
+  // True when it finds the best so far.
+  bool ruin(const std::vector<OpId>& sequence, double seconds, std::uint64_t seed) {
+    RuinOptions options;
+    options.budget_bytes = budget_bytes_;
+    options.seconds = seconds;
+    options.seed = seed;
+    options.stop = &stop_;
+    return add(ruin_and_recreate(graph_, sequence, options));
   }
 
   // Runs the tasks in threads while the caller's thread tells progress and sees whether to stop.
