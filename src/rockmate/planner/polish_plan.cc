@@ -1,11 +1,13 @@
 #include "rockmate/planner/polish_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
 #include "rockmate/planner/descents.h"
 #include "rockmate/planner/judge.h"
+#include "rockmate/planner/ruin_recreate.h"
 #include "rockmate/planner/stage_runner.h"
 #include "rockmate/solvers/polish.h"
 
@@ -16,7 +18,9 @@ constexpr std::int64_t kRoundsPerOp = 8;          // of one run ...
 constexpr std::int64_t kMostRounds = 50'000'000;  // ... and at most, times ops: a round takes longer on a large graph
 constexpr double kHeats[] = {0.2, 0.02};
 constexpr double kLastHeat = 0.004;
-constexpr int kPhases = 3;
+constexpr std::uint64_t kRuins = 2;  // runs of ruin and recreate
+constexpr std::int64_t kMostRuinRounds = 64, kLeastRuinRounds = 4;
+constexpr std::int64_t kOpsAtMostRuin = 2500;  // the time of a round grows with the square of the ops
 
 struct Start {
   const std::vector<OpId>* sequence;
@@ -39,11 +43,17 @@ class PlanPolisher {
     if (best_.time_us <= curve_.store_all_time_us) return std::move(best_);
     StageRunner runner(options_);
     runner.run("polish", [&](StageState& state) {
-      state.total = kPhases + 1;
-      descend(state);
-      ++state.done;
-      for (int phase = 0; phase < kPhases && !state.stop; ++phase) {
-        improve(phase == 0 ? first_starts() : next_starts(phase), static_cast<std::uint64_t>(phase), runner, state);
+      const std::function<void()> phases[] = {
+          [&] { descend(state); },
+          [&] { improve(first_starts(), 1, runner, state); },
+          [&] { ruin(runner, state); },
+          [&] {
+            improve({{&best_.sequence, kHeats[1]}, {&best_.sequence, kLastHeat}}, 33, runner, state);
+          },
+      };
+      state.total = static_cast<int>(std::size(phases));
+      for (const auto& phase : phases) {
+        if (!state.stop) phase();
         ++state.done;
       }
     });
@@ -72,21 +82,35 @@ class PlanPolisher {
     return starts;
   }
 
-  std::vector<Start> next_starts(int phase) const {
-    return {{&best_.sequence, phase == 1 ? kHeats[1] : kLastHeat}, {&best_.sequence, phase == 1 ? kHeats[0] : kHeats[1]}};
-  }
-
-  void improve(const std::vector<Start>& starts, std::uint64_t phase, const StageRunner& runner, StageState& state) {
+  void improve(const std::vector<Start>& starts, std::uint64_t seed, const StageRunner& runner, StageState& state) {
     std::vector<std::optional<Plan>> found(starts.size());
     runner.parallel(static_cast<int>(starts.size()), [&](int i) {
       PolishOptions options;
       options.budget_bytes = budget_bytes_;
       options.seconds = std::max(runner.seconds_left(), 1e-3);
       options.max_rounds = std::min(kRoundsPerOp * graph_.num_ops(), kMostRounds / graph_.num_ops());
-      options.seed = 1 + 16 * phase + static_cast<std::uint64_t>(i);
+      options.seed = seed + static_cast<std::uint64_t>(i);
       options.heat = starts[i].heat;
       options.stop = &state.stop;
       found[i] = judged_plan(graph_, polish(graph_, *starts[i].sequence, options).sequence, "polish");
+    });
+    for (std::optional<Plan>& plan : found) take(std::move(plan));
+  }
+
+  // From the best so far.
+  void ruin(const StageRunner& runner, StageState& state) {
+    if (graph_.num_ops() > kMaxOpsOfDescents) return;
+    const std::int64_t ops = graph_.num_ops();
+    std::vector<std::optional<Plan>> found(kRuins);
+    runner.parallel(kRuins, [&](int i) {
+      RuinOptions options;
+      options.budget_bytes = budget_bytes_;
+      options.seconds = std::max(runner.seconds_left(), 1e-3);
+      options.max_rounds =
+          std::clamp(kMostRuinRounds * kOpsAtMostRuin * kOpsAtMostRuin / (ops * ops), kLeastRuinRounds, kMostRuinRounds);
+      options.seed = 1 + static_cast<std::uint64_t>(i);
+      options.stop = &state.stop;
+      found[i] = judged_plan(graph_, ruin_and_recreate(graph_, best_.sequence, options), "polish");
     });
     for (std::optional<Plan>& plan : found) take(std::move(plan));
   }

@@ -1,7 +1,8 @@
 // One plan of the curve, made faster for a budget.
 //
 // The curve's plans are made block by block and in one order of ops, and end a little below the budget. Polishing
-// (solvers/polish.h) changes the whole sequence: exchanges across blocks, memory that was left over, another order.
+// (solvers/polish.h) changes the whole sequence: exchanges across blocks, memory that was left over, another order. Descents
+// from faster plans (descents.h) and ruin and recreate (ruin_recreate.h) get over what single exchanges can't.
 #pragma once
 
 #include "rockmate/planner/planner.h"
