@@ -17,7 +17,11 @@ inline constexpr OpId kMaxOpsOfDescents = 10'000;  // on larger graphs one takes
 // Eviction from the sequence down to the budget (solvers/evict.h), what room is left filled with recomputations that are not
 // needed (solvers/keep.h). Above the budget where eviction comes to an end there, or `stop` is set.
 std::vector<OpId> descent(const TrainingGraph& graph, const std::vector<OpId>& start, Bytes budget_bytes,
-                          const std::atomic<bool>& stop, std::uint64_t seed = 0);
+                          const std::atomic<bool>* stop = nullptr, std::uint64_t seed = 0);
+
+// How many descents a graph of that size is worth: `most` up to 2500 ops, above that so many as take the same time, whose part
+// for one grows with the square of the ops, but no fewer than `least`.
+std::int64_t num_descents(const TrainingGraph& graph, std::int64_t least, std::int64_t most);
 
 // Begins at the first 32 of the starts, in turn: the first descent from each is the plain one, the further ones are shaken.
 // Their number follows from the size of the graph: 128, fewer where one takes long, none above kMaxOpsOfDescents; they run on

@@ -18,9 +18,8 @@ constexpr std::int64_t kRoundsPerOp = 8;          // of one run ...
 constexpr std::int64_t kMostRounds = 50'000'000;  // ... and at most, times ops: a round takes longer on a large graph
 constexpr double kHeats[] = {0.2, 0.02};
 constexpr double kLastHeat = 0.004;
-constexpr std::uint64_t kRuins = 2;  // runs of ruin and recreate
-constexpr std::int64_t kMostRuinRounds = 64, kLeastRuinRounds = 4;
-constexpr std::int64_t kOpsAtMostRuin = 2500;  // the time of a round grows with the square of the ops
+constexpr int kRuins = 2;                                           // runs of ruin and recreate
+constexpr std::int64_t kMostRuinRounds = 64, kLeastRuinRounds = 4;  // a round takes as long as a descent
 
 struct Start {
   const std::vector<OpId>* sequence;
@@ -82,14 +81,14 @@ class PlanPolisher {
     return starts;
   }
 
-  void improve(const std::vector<Start>& starts, std::uint64_t seed, const StageRunner& runner, StageState& state) {
+  void improve(const std::vector<Start>& starts, std::uint64_t first_seed, const StageRunner& runner, StageState& state) {
     std::vector<std::optional<Plan>> found(starts.size());
     runner.parallel(static_cast<int>(starts.size()), [&](int i) {
       PolishOptions options;
       options.budget_bytes = budget_bytes_;
       options.seconds = std::max(runner.seconds_left(), 1e-3);
       options.max_rounds = std::min(kRoundsPerOp * graph_.num_ops(), kMostRounds / graph_.num_ops());
-      options.seed = seed + static_cast<std::uint64_t>(i);
+      options.seed = first_seed + static_cast<std::uint64_t>(i);
       options.heat = starts[i].heat;
       options.stop = &state.stop;
       found[i] = judged_plan(graph_, polish(graph_, *starts[i].sequence, options).sequence, "polish");
@@ -100,14 +99,12 @@ class PlanPolisher {
   // From the best so far.
   void ruin(const StageRunner& runner, StageState& state) {
     if (graph_.num_ops() > kMaxOpsOfDescents) return;
-    const std::int64_t ops = graph_.num_ops();
     std::vector<std::optional<Plan>> found(kRuins);
     runner.parallel(kRuins, [&](int i) {
       RuinOptions options;
       options.budget_bytes = budget_bytes_;
       options.seconds = std::max(runner.seconds_left(), 1e-3);
-      options.max_rounds =
-          std::clamp(kMostRuinRounds * kOpsAtMostRuin * kOpsAtMostRuin / (ops * ops), kLeastRuinRounds, kMostRuinRounds);
+      options.max_rounds = num_descents(graph_, kLeastRuinRounds, kMostRuinRounds);
       options.seed = 1 + static_cast<std::uint64_t>(i);
       options.stop = &state.stop;
       found[i] = judged_plan(graph_, ruin_and_recreate(graph_, best_.sequence, options), "polish");

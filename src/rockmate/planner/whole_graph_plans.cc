@@ -97,7 +97,7 @@ class WholeGraph {
     fill(budget);
     const Candidate* faster = frontier_.above(budget);
     if (faster == nullptr || graph_.num_ops() > kMaxOpsOfDescents) return;
-    frontier_.add(descent(graph_, faster->sequence, budget, state_.stop), planner_below(*faster));
+    frontier_.add(descent(graph_, faster->sequence, budget, &state_.stop), planner_below(*faster));
   }
 
   // The budget that is asked about gets many descents.

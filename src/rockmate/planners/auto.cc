@@ -323,7 +323,7 @@ class Auto {
     const PlannerContext time = context_.within(total);
     std::vector<Plan> starts = starts_;
     if (above_ && above_->peak_bytes < budget_bytes_ + budget_bytes_ / 8) starts.push_back(*above_);
-    if (!has_chain_ || graph_.num_ops() < kSmall) {  // what has little structure is best begun from its own order
+    if (is_loose()) {  // what has little structure is best begun from its own order
       starts.insert(starts.end(), 2, plain_);
     }
     double length = total / (is_loose() ? 8 : 5);
