@@ -29,6 +29,17 @@ void check_same(const TrainingGraph& graph, const PositionLine& line) {
   CHECK(line.excess_bytes() == excess);
 }
 
+void check_range(const PositionLine& line, int first, int last, Bytes bytes) {
+  Bytes freed = 0;
+  int scarcest = first;
+  for (int p = first; p <= last; ++p) {
+    freed += std::min(bytes, std::max<Bytes>(line.held_bytes(p) - line.budget_bytes(), 0));
+    if (line.held_bytes(p) > line.held_bytes(scarcest)) scarcest = p;
+  }
+  CHECK(line.excess_freed(first, last, bytes) == freed);
+  CHECK(line.scarcest(first, last) == scarcest);
+}
+
 bool can_insert(const TrainingGraph& graph, const PositionLine& line, OpId op, int position) {
   if (!may_repeat(graph, op)) return false;
   if (graph.ops[op].is_random && position <= line.position_of(line.instances_of(op).front())) return false;
@@ -60,6 +71,8 @@ TEST_CASE("random edits of a line of positions keep its memory and its excess ex
       }
       if (edit % 100 == 99) line.set_budget(plain * (edit % 7) / 7);
       check_same(graph, line);
+      const int first = below(line.length());
+      check_range(line, first, first + below(line.length() - first), below(static_cast<int>(plain / 4) + 1));
       CHECK_NOTHROW(schedule_from_sequence(graph, line.sequence()));
     }
   }

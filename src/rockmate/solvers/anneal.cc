@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "rockmate/solvers/dice.h"
+#include "rockmate/solvers/flat_graph.h"
 #include "rockmate/solvers/position_line.h"
 #include "rockmate/solvers/share_done.h"
 
@@ -30,7 +31,7 @@ constexpr int kTrialsPerCheck = 128;
 class Anneal {
  public:
   Anneal(const TrainingGraph& graph, const std::vector<OpId>& sequence, const AnnealOptions& options)
-      : graph_(graph),
+      : flat_(graph),
         options_(options),
         line_(graph, sequence, options.budget_bytes),
         dice_(options.seed),
@@ -141,7 +142,7 @@ class Anneal {
     } else if (where < 0.75) {
       target = next_use(op, here) - 1;
     } else {  // next to another use of one of its inputs
-      const auto& inputs = graph_.ops[op].inputs;
+      const auto inputs = flat_.inputs(op);
       if (inputs.empty()) return false;
       const auto& events = line_.events(inputs[dice_.below(static_cast<int>(inputs.size()))]);
       if (events.empty()) return false;
@@ -156,7 +157,7 @@ class Anneal {
 
   int next_use(OpId op, int position) const {
     int next = line_.length();
-    for (ValueId v : graph_.ops[op].outputs) {
+    for (ValueId v : flat_.outputs(op)) {
       const auto& events = line_.events(v);
       const int index = line_.event_at(v, position) + 1;
       if (index < static_cast<int>(events.size())) next = std::min(next, line_.position_of(events[index].id));
@@ -179,13 +180,14 @@ class Anneal {
     if (!take_out()) return false;
     const Edit gone = log_.back();
     int scarcest = std::min(gone.position, line_.length() - 1);
-    for (ValueId v : graph_.ops[gone.op].outputs) {
+    for (ValueId v : flat_.outputs(gone.op)) {
       const int index = line_.event_at(v, gone.position);
       if (index == 0) continue;
       const int last_use = line_.position_of(line_.events(v)[index - 1].id);
-      for (int p = std::max(last_use + 1, line_.first_position()); p < gone.position; ++p) {
-        if (line_.held_bytes(p) > line_.held_bytes(scarcest)) scarcest = p;
-      }
+      const int first = std::max(last_use + 1, line_.first_position());
+      if (first >= gone.position) continue;
+      const int there = line_.scarcest(first, gone.position - 1);
+      if (line_.held_bytes(there) > line_.held_bytes(scarcest)) scarcest = there;
     }
     return line_.held_bytes(scarcest) <= line_.budget_bytes() || add_across(scarcest);
   }
@@ -211,11 +213,10 @@ class Anneal {
 
   // Recomputes one of the values that the op at `where` reads, when it was last used before `idle_at`.
   bool add_before(int where, int idle_at) {
-    const auto& inputs = graph_.ops[line_.op_of(line_.at(where))].inputs;
+    const auto inputs = flat_.inputs(line_.op_of(line_.at(where)));
     if (inputs.empty()) return false;
     const ValueId v = inputs[dice_.below(static_cast<int>(inputs.size()))];
-    const OpId producer = graph_.values[v].producer;
-    if (producer == kNone || !may_repeat(graph_, producer)) return false;
+    if (!flat_.value(v).can_be_remade) return false;
     const int index = line_.event_at(v, where);
     if (index == 0) return false;
     const auto& last = line_.events(v)[index - 1];
@@ -223,21 +224,20 @@ class Anneal {
     if (last_use >= std::min(where - 1, idle_at)) return false;
     if (last.is_write && last_use >= line_.first_position()) return false;  // moving that one does as well
     const int earliest = std::max(last_use + 1, line_.first_position());
-    return recompute(producer, dice_.share() < 0.3 ? dice_.between(earliest, where) : where);
+    return recompute(flat_.value(v).producer, dice_.share() < 0.3 ? dice_.between(earliest, where) : where);
   }
 
   bool recompute(OpId op, int target) {
     ++stamp_now_;
     chain_.clear();
+    chain_time_us_ = line_.time_us();
+    chain_frees_ = 0;
     if (!need(op, target)) return false;
     for (std::size_t i = 0; i < chain_.size(); ++i) {
-      for (ValueId v : graph_.ops[chain_[i]].inputs) {
+      for (ValueId v : flat_.inputs(chain_[i])) {
         if (!fetch(v, target)) return false;
       }
     }
-    Micros time_us = line_.time_us();
-    for (OpId each : chain_) time_us += graph_.ops[each].time_us;
-    if (time_us > limit_) return false;  // too slow even if no excess were left
     std::sort(chain_.begin(), chain_.end());
     for (OpId each : chain_) {
       const InstanceId id = line_.insert(each, target);
@@ -249,28 +249,44 @@ class Anneal {
 
   bool need(OpId op, int target) {
     if (stamp_[op] == stamp_now_) return true;
-    if (!may_repeat(graph_, op) || static_cast<int>(chain_.size()) >= kMaxChain) return false;
-    if (graph_.ops[op].is_random && target <= line_.position_of(line_.instances_of(op).front())) return false;
+    if (!flat_.op(op).may_repeat || static_cast<int>(chain_.size()) >= kMaxChain) return false;
+    if (flat_.op(op).is_random && target <= line_.position_of(line_.instances_of(op).front())) return false;
     stamp_[op] = stamp_now_;
     chain_.push_back(op);
-    return true;
+    chain_time_us_ += flat_.op(op).time_us;
+    for (ValueId v : flat_.outputs(op)) chain_frees_ += excess_freed_by_remaking(v, target);
+    return may_stay();
+  }
+
+  // A bound on what the chain comes to, which costs far less than to put it in and take it out again: no more excess is freed
+  // than by each output for itself, and what its ops hold is not counted.
+  bool may_stay() const {
+    const auto excess = static_cast<double>(std::max<Bytes>(line_.excess_bytes() - chain_frees_, 0));
+    return chain_time_us_ + weight_ * excess <= limit_;
+  }
+
+  // By not holding it where it lies idle around the target now.
+  Bytes excess_freed_by_remaking(ValueId v, int target) const {
+    const auto& events = line_.events(v);
+    const int index = line_.event_at(v, target);
+    if (index == 0 || index == static_cast<int>(events.size()) || events[index].is_write) return 0;
+    return line_.excess_freed(line_.position_of(events[index - 1].id) + 1, target - 1, flat_.value(v).bytes);
   }
 
   // How an input gets to the target: it is there, it is kept longer, or it is recomputed too.
   bool fetch(ValueId v, int target) {
     const auto& events = line_.events(v);
     if (events.empty()) return true;  // resident
-    const Value& value = graph_.values[v];
+    const FlatGraph::FlatValue& value = flat_.value(v);
     if (value.producer != kNone && stamp_[value.producer] == stamp_now_) return true;
     const int index = line_.event_at(v, target);
     if (index == 0) return false;
     if (index < static_cast<int>(events.size()) && !events[index].is_write) return true;
-    if (value.retention == Retention::kUntilStepEnd || value.producer == kNone || !may_repeat(graph_, value.producer))
-      return true;
+    if (value.is_kept_to_end || !value.can_be_remade) return true;
     return dice_.share() >= kChain || need(value.producer, target);
   }
 
-  const TrainingGraph& graph_;
+  const FlatGraph flat_;
   const AnnealOptions& options_;
   PositionLine line_;
   Dice dice_;
@@ -280,7 +296,9 @@ class Anneal {
   double limit_ = 0;  // the highest energy at which the present trial stays
   AnnealResult best_;
   std::vector<Edit> log_;
-  std::vector<OpId> chain_;
+  std::vector<OpId> chain_;   // ops to be put in together
+  Micros chain_time_us_ = 0;  // of the whole with it
+  Bytes chain_frees_ = 0;     // of the excess, at most
   std::vector<std::int64_t> stamp_;
   std::int64_t stamp_now_ = 0;
 };

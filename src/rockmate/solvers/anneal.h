@@ -9,7 +9,8 @@
 //   * The weight of the excess grows as the temperature falls: at first memory and time are traded against each other, in the
 //     end the budget holds. The paper's second stage, which drops recomputations again, is the cool part of the same run.
 //   * An op is added with some of what it needs, where a value lies idle while memory is scarce; and a recomputation is taken
-//     out together with another one put in where that costs memory.
+//     out together with another one put in where that costs memory. Most of what could be added is turned down before it is
+//     put in: it takes longer than all the excess is worth that it could free where its outputs lie idle.
 //
 //   energy = time + weight x excess;  a trial that raises it by d stays with probability exp(-d / temperature)
 //

@@ -25,6 +25,20 @@ Bytes add_to_all(Bytes* held, int count, Bytes bytes, Bytes budget) {
   return change;
 }
 
+ROCKMATE_WIDE_VECTORS
+Bytes freed_of_all(const Bytes* held, int count, Bytes bytes, Bytes budget) {
+  Bytes freed = 0;
+  for (int i = 0; i < count; ++i) freed += std::max(held[i], budget) - std::max(held[i] - bytes, budget);
+  return freed;
+}
+
+ROCKMATE_WIDE_VECTORS
+Bytes most_of_all(const Bytes* held, int count) {
+  Bytes most = held[0];
+  for (int i = 1; i < count; ++i) most = std::max(most, held[i]);
+  return most;
+}
+
 }  // namespace
 
 PositionLine::PositionLine(const TrainingGraph& graph, const std::vector<OpId>& sequence, Bytes budget_bytes)
@@ -85,6 +99,17 @@ void PositionLine::set_budget(Bytes budget_bytes) {
   budget_bytes_ = budget_bytes;
   excess_bytes_ = 0;
   for (Bytes bytes : held_) excess_bytes_ += excess(bytes);
+}
+
+Bytes PositionLine::excess_freed(int first, int last, Bytes bytes) const {
+  if (first > last) return 0;
+  return freed_of_all(held_.data() + first, last - first + 1, bytes, budget_bytes_);
+}
+
+int PositionLine::scarcest(int first, int last) const {
+  const Bytes most = most_of_all(held_.data() + first, last - first + 1);
+  while (held_[first] != most) ++first;
+  return first;
 }
 
 PositionLine::InstanceId PositionLine::new_instance(OpId op) {

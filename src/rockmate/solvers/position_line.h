@@ -36,6 +36,8 @@ class PositionLine {
   Bytes peak_bytes() const;
   Bytes excess_bytes() const { return excess_bytes_; }
   Bytes budget_bytes() const { return budget_bytes_; }
+  // By how much the excess falls when the positions first .. last hold so many bytes less.
+  Bytes excess_freed(int first, int last, Bytes bytes) const;
   void set_budget(Bytes budget_bytes);
 
   // Editing, behind the boundary only. An instance is put in before the one that is at `position` now. An instance that moves
@@ -56,6 +58,7 @@ class PositionLine {
   int first_position() const { return boundary_ + 1; }  // of those that can be edited
   InstanceId at(int position) const { return order_[position]; }
   Bytes held_bytes(int position) const { return held_[position]; }
+  int scarcest(int first, int last) const;  // the first position of those where most bytes are held
   OpId op_of(InstanceId id) const { return instance_op_[id]; }
   int position_of(InstanceId id) const { return position_[id]; }
   const std::vector<InstanceId>& instances_of(OpId op) const { return of_op_[op]; }  // in order
