@@ -13,7 +13,7 @@ constexpr double kFirstShare = 0.8;  // of the time, at most: from the plain ord
 constexpr double kSecondHeat = 0.05;
 // What a slow machine does in the time that is given, and takes some two thirds of it for.
 constexpr double kTrialsPerSecond = 0.7e6, kOpsOfHalfRate = 450;  // on the smallest graph; on one of so many ops half of it
-constexpr double kRoundsPerSecond = 3000, kOpsPerSecond = 1.8e6;   // rounds: the first, or as many as touch so many ops
+constexpr double kRoundsPerSecond = 3000, kOpsPerSecond = 1.8e6;  // rounds: the first, or as many as touch so many ops
 
 double usual_seconds(double num_ops) { return 3 + num_ops / 500; }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "rockmate/solvers/dice.h"
-#include "rockmate/solvers/flat_graph.h"
 #include "rockmate/solvers/position_line.h"
 #include "rockmate/solvers/share_done.h"
 
@@ -31,7 +30,7 @@ constexpr int kTrialsPerCheck = 128;
 class Anneal {
  public:
   Anneal(const TrainingGraph& graph, const std::vector<OpId>& sequence, const AnnealOptions& options)
-      : flat_(graph),
+      : graph_(graph),
         options_(options),
         line_(graph, sequence, options.budget_bytes),
         dice_(options.seed),
@@ -142,7 +141,7 @@ class Anneal {
     } else if (where < 0.75) {
       target = next_use(op, here) - 1;
     } else {  // next to another use of one of its inputs
-      const auto inputs = flat_.inputs(op);
+      const auto& inputs = graph_.ops[op].inputs;
       if (inputs.empty()) return false;
       const auto& events = line_.events(inputs[dice_.below(static_cast<int>(inputs.size()))]);
       if (events.empty()) return false;
@@ -157,7 +156,7 @@ class Anneal {
 
   int next_use(OpId op, int position) const {
     int next = line_.length();
-    for (ValueId v : flat_.outputs(op)) {
+    for (ValueId v : graph_.ops[op].outputs) {
       const auto& events = line_.events(v);
       const int index = line_.event_at(v, position) + 1;
       if (index < static_cast<int>(events.size())) next = std::min(next, line_.position_of(events[index].id));
@@ -180,7 +179,7 @@ class Anneal {
     if (!take_out()) return false;
     const Edit gone = log_.back();
     int scarcest = std::min(gone.position, line_.length() - 1);
-    for (ValueId v : flat_.outputs(gone.op)) {
+    for (ValueId v : graph_.ops[gone.op].outputs) {
       const int index = line_.event_at(v, gone.position);
       if (index == 0) continue;
       const int last_use = line_.position_of(line_.events(v)[index - 1].id);
@@ -213,10 +212,11 @@ class Anneal {
 
   // Recomputes one of the values that the op at `where` reads, when it was last used before `idle_at`.
   bool add_before(int where, int idle_at) {
-    const auto inputs = flat_.inputs(line_.op_of(line_.at(where)));
+    const auto& inputs = graph_.ops[line_.op_of(line_.at(where))].inputs;
     if (inputs.empty()) return false;
     const ValueId v = inputs[dice_.below(static_cast<int>(inputs.size()))];
-    if (!flat_.value(v).can_be_remade) return false;
+    const OpId producer = graph_.values[v].producer;
+    if (producer == kNone || !may_repeat(graph_, producer)) return false;
     const int index = line_.event_at(v, where);
     if (index == 0) return false;
     const auto& last = line_.events(v)[index - 1];
@@ -224,7 +224,7 @@ class Anneal {
     if (last_use >= std::min(where - 1, idle_at)) return false;
     if (last.is_write && last_use >= line_.first_position()) return false;  // moving that one does as well
     const int earliest = std::max(last_use + 1, line_.first_position());
-    return recompute(flat_.value(v).producer, dice_.share() < 0.3 ? dice_.between(earliest, where) : where);
+    return recompute(producer, dice_.share() < 0.3 ? dice_.between(earliest, where) : where);
   }
 
   bool recompute(OpId op, int target) {
@@ -234,7 +234,7 @@ class Anneal {
     chain_frees_ = 0;
     if (!need(op, target)) return false;
     for (std::size_t i = 0; i < chain_.size(); ++i) {
-      for (ValueId v : flat_.inputs(chain_[i])) {
+      for (ValueId v : graph_.ops[chain_[i]].inputs) {
         if (!fetch(v, target)) return false;
       }
     }
@@ -249,12 +249,12 @@ class Anneal {
 
   bool need(OpId op, int target) {
     if (stamp_[op] == stamp_now_) return true;
-    if (!flat_.op(op).may_repeat || static_cast<int>(chain_.size()) >= kMaxChain) return false;
-    if (flat_.op(op).is_random && target <= line_.position_of(line_.instances_of(op).front())) return false;
+    if (!may_repeat(graph_, op) || static_cast<int>(chain_.size()) >= kMaxChain) return false;
+    if (graph_.ops[op].is_random && target <= line_.position_of(line_.instances_of(op).front())) return false;
     stamp_[op] = stamp_now_;
     chain_.push_back(op);
-    chain_time_us_ += flat_.op(op).time_us;
-    for (ValueId v : flat_.outputs(op)) chain_frees_ += excess_freed_by_remaking(v, target);
+    chain_time_us_ += graph_.ops[op].time_us;
+    for (ValueId v : graph_.ops[op].outputs) chain_frees_ += excess_freed_by_remaking(v, target);
     return may_stay();
   }
 
@@ -270,23 +270,24 @@ class Anneal {
     const auto& events = line_.events(v);
     const int index = line_.event_at(v, target);
     if (index == 0 || index == static_cast<int>(events.size()) || events[index].is_write) return 0;
-    return line_.excess_freed(line_.position_of(events[index - 1].id) + 1, target - 1, flat_.value(v).bytes);
+    return line_.excess_freed(line_.position_of(events[index - 1].id) + 1, target - 1, charged_bytes(graph_.values[v]));
   }
 
   // How an input gets to the target: it is there, it is kept longer, or it is recomputed too.
   bool fetch(ValueId v, int target) {
     const auto& events = line_.events(v);
     if (events.empty()) return true;  // resident
-    const FlatGraph::FlatValue& value = flat_.value(v);
+    const Value& value = graph_.values[v];
     if (value.producer != kNone && stamp_[value.producer] == stamp_now_) return true;
     const int index = line_.event_at(v, target);
     if (index == 0) return false;
     if (index < static_cast<int>(events.size()) && !events[index].is_write) return true;
-    if (value.is_kept_to_end || !value.can_be_remade) return true;
+    if (value.retention == Retention::kUntilStepEnd || value.producer == kNone || !may_repeat(graph_, value.producer))
+      return true;
     return dice_.share() >= kChain || need(value.producer, target);
   }
 
-  const FlatGraph flat_;
+  const TrainingGraph& graph_;
   const AnnealOptions& options_;
   PositionLine line_;
   Dice dice_;

@@ -84,7 +84,6 @@ class PositionLine {
   void charge_event(ValueId value, std::size_t index, Bytes sign);
   void charge_generator(OpId op, Bytes sign);
   void add(int first, int last, Bytes bytes);
-  void set_held(int position, Bytes bytes);
   Bytes held_behind(int position) const;  // what is still held when the instance there has run
   bool ends_at(ValueId value, InstanceId id) const;
   Bytes excess(Bytes bytes) const { return bytes > budget_bytes_ ? bytes - budget_bytes_ : 0; }
